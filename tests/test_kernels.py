@@ -202,6 +202,26 @@ def test_members_that_are_alike_share_their_masks():
     assert added[0] > 20 and added[2] == added[3] < 10, added
 
 
+@pytest.mark.parametrize("value", [{"type": "integer"}, {"type": "string"}, {}], ids=["integer", "string", "any"])
+@pytest.mark.parametrize("whitespace", ["compact", "flexible"])
+def test_masks_that_come_together_again_are_kept_as_one(value, whitespace):
+    """What stays inside a key and what goes on behind it are one mask from the second key on, also for the next grammar;
+    the masks are those of the plain twin, before and after.
+    """
+    look = pytest.importorskip("constrained.engine.kernel._inspection")
+    vocabulary, found = hard_vocabulary(), []  # its own, with no masks of other tests
+    for name in ("\u0394a", "\u0394b"):  # which no token completes
+        schema = {"type": "object", "properties": {name: {"const": name}}, "additionalProperties": value}
+        grammar = c.Grammar.from_json_schema(schema, whitespace=whitespace)
+        places = [c.compile(grammar, vocabulary, kernel=kind).place() for kind in ("compiled", "plain")]
+        for text in (b'{"', b'{"a', *(b"{" + b"".join(b'"k%d":1,' % n for n in range(count)) + b'"' for count in (1, 2, 3))):
+            text = text.replace(b"1", b'""') if value == {"type": "string"} else text
+            masks = [kernel.mask(kernel.step_bytes(start, text)) for kernel, start in places]
+            assert masks[0].tolist() == masks[1].tolist(), text
+            found.append(look.unions(places[0][0]))
+    assert found[0] == 0 < found[4] and found[5] > 0, found
+
+
 KEYED = {
     "open clauses": {"dependentRequired": {"a": ["b"]}, "additionalProperties": {"type": ["string", "integer"]}},
     "a union": {"anyOf": [{"properties": {"t": {"const": n}, "a": {}}, "required": ["t"]} for n in range(3)]},

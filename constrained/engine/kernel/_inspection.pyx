@@ -91,6 +91,11 @@ def behind(Kernel kernel, int stack):
     return _within(kernel, lambda: _behind(kernel, stack))
 
 
+def unions(Kernel kernel):
+    """Return how many unions of masks there are that masks of a kernel are based on."""
+    return len(kernel.composer.unions.masks)
+
+
 def _expand(Kernel kernel, int machine):
     kernel.expansion.expand(machine)
 

@@ -327,17 +327,21 @@ cdef class Automaton:
     cdef int follow(self, int state, uint64_t* bytes_) except -1:
         """Note the set of bytes that a state may read."""
         cdef int i, block
+        cdef uint64_t some
+        cdef const int32_t* targets
         cdef Row* row
         memset(bytes_, 0, 4 * sizeof(uint64_t))
         if not self.states[state].count and not self.states[state].unread:
             return 0
         row = self.row(state)
         for block in range(16):
-            if row.block[block] == self.dead_block:
+            targets = row.block[block]
+            if targets == self.dead_block:
                 continue
-            for i in range(16 * block, 16 * block + 16):
-                if successor(row, i) != DEAD:
-                    bytes_[i >> 6] |= <uint64_t>1 << (i & 63)
+            some = 0xFFFF if targets == self.unknown_block else 0
+            for i in range(16 if not some else 0):
+                some |= <uint64_t>(targets[i] != DEAD) << i
+            bytes_[block >> 2] |= some << (16 * (block & 3))
         return 0
 
     cdef int after_token(self, int state, int token) except -1:

@@ -21,6 +21,7 @@ cdef class Behind:
     cdef Map popped_states          # stack -> state behind a text above it, frames that record left out
     cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
     cdef dict begun_texts           # record -> its text, see `begun`
+    cdef dict named_exits           # (mask of a key, id of names) -> ({exit node: name}, names)
     cdef Ints seeds                 # configurations behind a text
 
     cdef int popped(self, int stack) except -1
@@ -31,4 +32,5 @@ cdef class Behind:
     cdef int clear(self) except -1
     # internals
     cdef void release(self) noexcept
+    cdef dict special_keys(self, IndependentMask mask, tuple names, object unnamed)
     cdef object begun(self, int record, int closing)

@@ -5,7 +5,7 @@ from constrained.engine.memory._meter cimport Meter
 from constrained.engine.kernel._tables cimport Ints
 from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton
-from constrained.engine.kernel.texts._languages cimport Languages
+from constrained.engine.kernel.masks._staying cimport Staying
 from constrained.engine.kernel.texts._positions cimport Positions
 
 
@@ -34,7 +34,8 @@ cdef class IndependentMask:
     cdef Ints token_starts          # behind keys: where each exit of the key has its first token, and its first exit
     cdef Ints exit_starts
     cdef uint64_t* next_bytes       # (exits, 4) set of bytes below each exit
-    # triples (byte, index of the exit, trie node) of the nodes just below exits, by byte; empty until asked for
+    # quadruples (byte, index of the exit, trie node, where the next byte begins) of the nodes just below exits, by
+    # byte; empty until asked for
     cdef Ints children
     cdef Counter counter            # what it was added to
     cdef long size                  # bytes that it was counted with
@@ -44,31 +45,22 @@ cdef class IndependentMask:
 
 @final
 cdef class Builder:
-    cdef Meter meter                # borrowed, as the next five
+    cdef Meter meter                # borrowed, as the next four
     cdef Trie trie
     cdef Automaton automaton
     cdef Positions positions
-    cdef Languages languages
     cdef Counter counter            # of all context-independent masks of the vocabulary
-    cdef uint64_t classes[256]      # the bit of each byte's class
-    cdef int32_t leads[16]          # pairs: the code points of each class of leading bytes
-    cdef int lead_bytes[8]          # the first of each
-    cdef int lead_count
+    cdef Staying staying
 
     cdef IndependentMask build(self, int q, int node, bint counts)
     cdef int note_words(self, IndependentMask mask) except -1
     cdef int note_bytes(self, IndependentMask mask) except -1
     # internals
     cdef int walk(self, IndependentMask made, int node, int32_t* path) except -1
-    cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* characters, int32_t* trail) except -1
-    cdef bint between(self, int state) noexcept
-    cdef bint all_stay(self, int state, int node) except -1
-    cdef uint64_t leaving(self, int position) except 0
-    cdef uint64_t find_leaving(self, int position) except 0
-    cdef int keep_all(self, IndependentMask made, int node, int at) except -1
-    cdef int keep_ways(self, IndependentMask made, const int32_t* trail, int depth) except -1
-    cdef int count_all(self, IndependentMask made, int at, int characters) except -1
-    cdef int count(self, IndependentMask made, int first, int last, int begun, bint more) except -1
+    cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* extra, int32_t* trail) except -1
+    cdef int keep_all(self, IndependentMask made, int node, int first, int last) except -1
+    cdef int keep_exit(self, IndependentMask made, const int32_t* trail, int depth, int extra) except -1
+    cdef int count_all(self, IndependentMask made, int first, int last, int more) except -1
     cdef int drop_covered(self, IndependentMask mask) except -1
     cdef int32_t* count_outside(self, IndependentMask mask) except NULL
     cdef bint leaves_below(self, IndependentMask mask, int node, const int32_t* outside) noexcept

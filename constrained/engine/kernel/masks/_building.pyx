@@ -5,8 +5,8 @@ Such a mask says of every token whether it stays inside a text, and where it lea
 the text has ended, so that what lies below it depends on what follows the text.  A *part* is one for the tokens below a
 trie node alone: a token that enters the text in its middle, such as ` "San`, needs only that.
 
-Owns: the classes of bytes.  Borrows: the trie, the automaton, which it adds states to, positions and languages, the
-counter of the vocabulary's store, the meter of work.
+Owns: `Staying`, which says what need not be walked.  Borrows: the trie, the automaton, which it adds states to,
+positions, the counter of the vocabulary's store, the meter of work.
 Invariants: bit i is set exactly if token i leads from the position into the text or just to its end; `exits` are in the
 order of the trie; nothing in a mask refers to a state or a stack, so it holds for every kernel of the vocabulary.
 Plain twin: a walk of the trie with `twin.text.TextAt.step`; compared through whole masks, `tests/laws.py`.
@@ -17,7 +17,6 @@ cimport cython
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memset
 from constrained.engine.memory._memory cimport allotted, cleared
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free
@@ -26,19 +25,13 @@ from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNK
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
-from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
-from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions, Spelling
-from constrained.engine.kernel.texts._ranges cimport holds
-
-from constrained.engine.tokens.byte_classes import BITS, LEADS, MALFORMED
+from constrained.engine.kernel.masks._staying cimport Staying
+from constrained.engine.kernel.texts._positions cimport Positions
 
 cdef enum:
     FEW = 64            # exits that are not worth a look at the whole vocabulary
     GROUPED = 160       # bytes of an exit in a table of texts, with its text
     SMALL = 4           # trie nodes: below this a look at the classes of their bytes costs more than the walk
-
-cdef uint64_t ALL_CLASSES = 0xFFFFFFFFFFFFFFFF
-cdef uint64_t MALFORMED_CLASS = <uint64_t>1 << MALFORMED
 
 
 cdef class Counter:
@@ -91,17 +84,8 @@ cdef class Builder:
     """Builds context-independent masks; which are made when is in `_independent`."""
 
     def __cinit__(self, Automaton automaton, Counter counter):
-        cdef int i = 0
-        self.automaton, self.counter = automaton, counter
+        self.automaton, self.counter, self.staying = automaton, counter, Staying(automaton)
         self.meter, self.trie, self.positions = automaton.meter, automaton.trie, automaton.positions
-        self.languages = automaton.positions.languages
-        for i in range(256):
-            self.classes[i] = BITS[i]
-        i = 0
-        for low, high in LEADS:
-            self.leads[2 * i], self.leads[2 * i + 1], self.lead_bytes[i] = low, high, chr(low).encode()[0]
-            i += 1
-        self.lead_count = i
 
     cdef IndependentMask build(self, int q, int node, bint counts):
         """Walk the trie, or the part below a node (-1: all of it), from position q with nothing known outside the text.
@@ -139,89 +123,113 @@ cdef class Builder:
     cdef int walk(self, IndependentMask made, int node, int32_t* path) except -1:
         """Note the tokens below a node, or all, and their exits; return how many nodes were visited.
 
-        Invariant: path[d] = the state after d bytes below the node; path[0] is given.
+        Invariant: path[d] = the state after d bytes below the node; path[0] is given.  From `home`, where no text ends,
+        bytes lead back but for those of the classes `leaving`; tokens [first, last) of the trie are still to be noted.
         """
         cdef Automaton automaton = self.automaton
         cdef const TrieNode* nodes = self.trie.nodes
-        cdef const int32_t* ids = self.trie.ids
         cdef int at = node + 1, stop = nodes[node].end if node >= 0 else self.trie.count
-        cdef int base = nodes[node].depth if node >= 0 else 0
-        cdef int depth, after, i, visited = 0
+        cdef int base = nodes[node].depth if node >= 0 else 0, home = UNKNOWN, first = 0, last = 0
+        cdef int depth, after, end, visited = 0
+        cdef uint64_t back, leaving = 0
         while at < stop:
             visited += 1
-            depth = nodes[at].depth - base
-            after = known_successor(&automaton.states[path[depth - 1]], nodes[at].byte)
-            if after == UNKNOWN:
-                after = automaton.step(path[depth - 1], nodes[at].byte)
-            if after == DEAD:
-                at = nodes[at].end
+            depth, end, after = nodes[at].depth - base, nodes[at].end, home
+            if path[depth - 1] != home or (self.staying.classes[nodes[at].byte] | self.trie.below[at]) & leaving:
+                after = known_successor(&automaton.states[path[depth - 1]], nodes[at].byte)
+                if after == UNKNOWN:
+                    after = automaton.step(path[depth - 1], nodes[at].byte)
+                if after == DEAD:
+                    if first < last:
+                        self.keep_all(made, node, first, last)
+                    first, at = last, end
+                    continue
+            first, last = first if first < last else nodes[at].first, nodes[at + 1].first
+            if after == home and not self.trie.below[at] & leaving:
+                visited += end - at - 1 if end - at <= SMALL else 0
+                last, at = nodes[end].first, end
                 continue
             path[depth] = after
-            if node < 0:
-                set_tokens(nodes, ids, at, made.bits)
             if automaton.states[after].flags & EXITS:
                 ints_add(&made.exits, at)
-            elif node >= 0:
-                for i in range(nodes[at].first, nodes[at + 1].first):
-                    ints_add(&made.tokens, ids[i])
-            if nodes[at].end - at > SMALL and self.all_stay(after, at):
-                self.keep_all(made, node, at)
-                at = nodes[at].end
-                continue
+                if node >= 0:       # the tokens that end here are the exit's
+                    self.keep_all(made, node, first, nodes[at].first)
+                    first = last
+            if end - at > SMALL and after != home:
+                back = self.staying.leaving(after)
+                if not self.trie.below[at] & back:
+                    last, at = nodes[end].first, end
+                    continue
+                if ~back and not automaton.states[after].flags & EXITS and (home == UNKNOWN or not back & ~leaving):
+                    home, leaving = after, back
             at += 1
+        self.keep_all(made, node, first, last)
         return visited
 
-    cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* characters, int32_t* trail) except -1:
+    cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* extra, int32_t* trail) except -1:
         """As `walk` for all tokens, with the number of characters that each begins and the ways to the exits.
 
-        Invariant: path as there; characters[d] = how many have ended after d bytes; trail[d] = the node they lead to.
+        Invariant: path as there; extra[d] = characters that have ended after d bytes, less those that the bytes are;
+        trail[d] = the node they lead to.  Tokens [first, last) begin `more` characters than they have.
         """
         cdef Automaton automaton = self.automaton
         cdef const TrieNode* nodes = self.trie.nodes
-        cdef int at = 0, depth, after, visited = 0
-        cdef bint ended
-        characters[0] = 0
+        cdef int at = 0, depth, after, end, begun, visited = 0, home = UNKNOWN, first = 0, last = 0, more = 0
+        cdef uint64_t back, leaving = 0
+        extra[0] = 0
         while at < self.trie.count:
             visited += 1
-            depth = nodes[at].depth
-            after = known_successor(&automaton.states[path[depth - 1]], nodes[at].byte)
-            if after == UNKNOWN:
-                after = automaton.step(path[depth - 1], nodes[at].byte)
+            depth, end, after = nodes[at].depth, nodes[at].end, home
+            extra[depth], begun = extra[depth - 1], 0
+            if path[depth - 1] != home or (self.staying.classes[nodes[at].byte] | self.trie.below[at]) & leaving:
+                after = automaton.next_state(path[depth - 1], nodes[at].byte)
+                begun = after != path[0] and not self.staying.between(after)
+                extra[depth] += 1 - begun - (nodes[at].byte & 0xC0 != 0x80)
+            if after == DEAD or automaton.states[after].flags & EXITS or extra[depth] + begun != more:
+                self.count_all(made, first, last, more)
+                first, more = last, extra[depth] + begun
             if after == DEAD:
-                at = nodes[at].end
+                at = end
+                continue
+            first, last = first if first < last else nodes[at].first, nodes[at + 1].first
+            if after == home and not self.trie.below[at] & leaving:
+                visited += end - at - 1 if end - at <= SMALL else 0
+                last, at = nodes[end].first, end
                 continue
             path[depth], trail[depth] = after, at
-            set_tokens(nodes, self.trie.ids, at, made.bits)
-            ended = after == path[0] or self.between(after)
-            characters[depth] = characters[depth - 1] + ended
             if automaton.states[after].flags & EXITS:
-                self.keep_ways(made, trail, depth)
-                ints_add(&made.exits, at)
-                ints_add(&made.exit_counts, characters[depth])
-                made.most = max(made.most, characters[depth])
-            else:
-                self.count(made, nodes[at].first, nodes[at + 1].first, characters[depth] + (not ended), False)
-            if nodes[at].end - at > SMALL and self.all_stay(after, at):
-                self.keep_all(made, -1, at)
-                self.count_all(made, at, characters[depth])
-                at = nodes[at].end
-                continue
+                self.keep_exit(made, trail, depth, extra[depth])
+                first = last
+            if end - at > SMALL and after != home:
+                back = self.staying.leaving(after)
+                if not self.trie.below[at] & back:
+                    self.count_all(made, first, last, more)
+                    self.count_all(made, nodes[at + 1].first, nodes[end].first, extra[depth])
+                    first, at = last, end
+                    continue
+                if ~back and not automaton.states[after].flags & EXITS and (home == UNKNOWN or not back & ~leaving):
+                    home, leaving = after, back
             at += 1
+        self.count_all(made, first, last, more)
         return visited
 
-    cdef int keep_ways(self, IndependentMask made, const int32_t* trail, int depth) except -1:
-        """Note the nodes on the way to an exit that are not noted yet."""
-        cdef int way
+    cdef int keep_exit(self, IndependentMask made, const int32_t* trail, int depth, int extra) except -1:
+        """Note an exit, the characters before it, and the nodes on the way to it that are not noted yet."""
+        cdef int way, characters = extra
         for way in range(1, depth + 1):
+            characters += self.trie.nodes[trail[way]].byte & 0xC0 != 0x80
             if not made.ways.size or trail[way] > made.ways.at[made.ways.size - 1]:
                 ints_add(&made.ways, trail[way])
+        set_tokens(self.trie.nodes, self.trie.ids, trail[depth], made.bits)
+        ints_add(&made.exits, trail[depth])
+        ints_add(&made.exit_counts, characters)
+        made.most = max(made.most, characters)
         return 0
 
-    cdef int keep_all(self, IndependentMask made, int node, int at) except -1:
-        """Note all tokens below a trie node, none of which leaves the text."""
-        cdef const TrieNode* nodes = self.trie.nodes
+    cdef int keep_all(self, IndependentMask made, int node, int first, int last) except -1:
+        """Note the tokens [first, last) of the trie, of those below a node or of all; none of them leaves the text."""
         cdef int i, token
-        for i in range(nodes[at + 1].first, nodes[nodes[at].end].first):
+        for i in range(first, last):
             token = self.trie.ids[i]
             if node >= 0:
                 ints_add(&made.tokens, token)
@@ -229,92 +237,20 @@ cdef class Builder:
                 made.bits[token >> 5] |= <uint32_t>1 << (token & 31)
         return 0
 
-    cdef int count_all(self, IndependentMask made, int at, int characters) except -1:
-        """Note how many characters those tokens begin; `characters` have ended at the node."""
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int i, first = nodes[at + 1].first, last = nodes[nodes[at].end].first, begins
-        if first < last:
-            begins = self.trie.begins[self.trie.ids[first]]
-            for i in range(begins, begins + nodes[at].depth):
-                characters -= self.trie.spelled[i] & 0xC0 != 0x80
-            self.count(made, first, last, characters, True)
-        return 0
-
-    cdef int count(self, IndependentMask made, int first, int last, int begun, bint more) except -1:
-        """Note how many characters of a text the tokens [first, last) of the trie begin, if not as many as they have:
-        `begun` each, or so many more than they have."""
-        cdef int i, has, begins
+    cdef int count_all(self, IndependentMask made, int first, int last, int more) except -1:
+        """Note such tokens, of all, and that each begins so many more characters than it has, where that is not 0."""
+        cdef const int32_t* has = self.trie.characters
+        cdef int i, most = 0
+        if first == last:
+            return 0
+        self.keep_all(made, -1, first, last)
         for i in range(first, last):
-            has = self.trie.characters[i]
-            begins = begun + has if more else begun
-            made.most = max(made.most, begins)
-            if begins != has:
-                ints_add(&made.counted, self.trie.ids[i])
-                ints_add(&made.counted, begins)
+            most = max(most, has[i])
+        made.most = max(made.most, most + more)
+        for i in range(first, last if more else first):
+            ints_add(&made.counted, self.trie.ids[i])
+            ints_add(&made.counted, has[i] + more)
         return 0
-
-    # -- what changes nothing ------------------------------------------------------------------------------------------
-
-    cdef bint between(self, int state) noexcept:
-        """Say whether a state is one position between two characters of a text."""
-        cdef int q
-        if self.automaton.states[state].count != 2:
-            return False
-        q = self.automaton.configurations.at[self.automaton.states[state].first]
-        return q & 1 and self.positions.at[q >> 1].place == BODY
-
-    cdef bint all_stay(self, int state, int node) except -1:
-        """Say whether below a trie node are only bytes that lead from a state of a single position back to it."""
-        cdef int q
-        if self.automaton.states[state].count != 2:
-            return False
-        q = self.automaton.configurations.at[self.automaton.states[state].first]
-        return q & 1 and not self.trie.below[node] & self.leaving(q >> 1)
-
-    cdef uint64_t leaving(self, int position) except 0:
-        """Return the classes of the bytes that do not lead from a position back to it; of a class, the bytes of a whole
-        character.
-
-        Invariant: after well-formed characters of other classes, and after a part of one, tokens are where they were,
-        or in the middle of a character that leads there.
-        """
-        cdef Position* p = &self.positions.at[position]
-        cdef LanguageAt* at = &self.languages.at[p.language]
-        if p.place != BODY or at.texts >= 0:
-            return ALL_CLASSES
-        if not at.leaving or at.spelling != p.spelling:
-            return self.find_leaving(position)
-        return at.leaving
-
-    cdef uint64_t find_leaving(self, int position) except 0:
-        cdef Position p = self.positions.at[position]
-        cdef LanguageAt* at = &self.languages.at[p.language]
-        cdef Spelling* spelling = &self.positions.spellings[p.spelling]
-        cdef int i, byte
-        cdef int32_t* lead
-        cdef bint back[128]
-        cdef uint64_t found = ALL_CLASSES
-        if at.first < 0:
-            self.languages.expand(p.language)
-            at = &self.languages.at[p.language]
-        memset(back, 0, sizeof(back))
-        for i in range(at.first, at.last):
-            if self.languages.target(p.language, i) == p.language:
-                found = MALFORMED_CLASS
-                for byte in range(self.languages.edge_low.at[i], min(self.languages.edge_high.at[i], 127) + 1):
-                    back[byte] = byte != spelling.closing and holds(&self.positions.tables, spelling.raw, byte)
-        back[0x5C] = back[0x5C] and not spelling.escapes
-        if found != ALL_CLASSES:
-            for byte in range(128):
-                if not back[byte]:
-                    found |= self.classes[byte]
-            for i in range(self.lead_count):
-                lead = &self.leads[2 * i]
-                if self.positions.probe(p.language, lead[0], lead[1], spelling.raw, 0) != p.language:
-                    found |= self.classes[self.lead_bytes[i]]
-        if at.spelling == p.spelling:
-            at.leaving = found
-        return found
 
     # -- what is noted of a finished mask ------------------------------------------------------------------------------
 

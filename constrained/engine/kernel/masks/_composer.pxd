@@ -15,6 +15,7 @@ from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._shared_states cimport InMember, SharedStates
 from constrained.engine.kernel.masks._text_ends cimport TextEnds
+from constrained.engine.kernel.masks._unions cimport Unions
 from constrained.engine.kernel.masks._walk cimport Walk
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -40,6 +41,7 @@ cdef class Composer:
     cdef Map ids                    # digest -> a state with such a mask
     cdef long bytes                 # that finished masks take; an estimate
     cdef Behind behind
+    cdef Unions unions
     cdef TextEnds ends
 
     cdef Mask* compose(self, int state) except NULL

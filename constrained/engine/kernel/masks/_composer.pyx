@@ -9,10 +9,10 @@ example is worked through in docs/kernel.md.
     text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
     state that others are like ── shared mask ──► tokens, and exits ── walk from the state behind the member ──► tokens
 
-Owns: the buffer, the finished masks, `Behind`, `TextEnds`, `SharedStates`.  Borrows: automaton and machines, stacks,
-positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
-Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks are one
-block of memory; between masks the buffer is empty.
+Owns: the buffer, the finished masks, `Behind`, `TextEnds`, `SharedStates`, `Unions`.  Borrows: automaton and machines,
+stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
+Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks that
+differ from one base in the same blocks are one block of memory; between masks the buffer is empty.
 Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
 """
 from cython cimport final
@@ -29,12 +29,13 @@ from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._mask_buffer cimport (
-    Mask, buffer_begin, buffer_clear, buffer_end, buffer_has, buffer_token, buffer_tokens, buffer_whole, buffer_words,
+    Mask, buffer_begin, buffer_clear, buffer_end, buffer_has, buffer_token, buffer_tokens, buffer_words,
     is_same_mask, mask_bytes, pack)
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._shared_states cimport InMember, SharedStates, NOT_MET
 from constrained.engine.kernel.masks._text_ends cimport TextEnds
+from constrained.engine.kernel.masks._unions cimport Unions
 from constrained.engine.kernel.masks._walk cimport Walk
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -56,7 +57,8 @@ cdef class Composer:
         self.automaton, self.trie, self.meter = finite.automaton, finite.trie, finite.meter
         self.stacks, self.machines = dispatches.stacks, dispatches.machines
         self.positions, self.stop, self.behind = finite.positions, stop, Behind(dispatches, self.automaton)
-        self.ends = TextEnds(self.behind, dispatches, finite)
+        self.unions = Unions(self.meter, self.masks.store, self.masks.builder.counter, self.trie.words)
+        self.ends = TextEnds(self.behind, dispatches, finite, self.unions)
         self.ends.buffer = &self.buffer
         self.shared_states = SharedStates(self.automaton, dispatches.expansion, self.masks.builder.counter)
         buffer_begin(&self.buffer, self.trie.words)
@@ -78,6 +80,7 @@ cdef class Composer:
         self.bytes = 0
         self.behind.clear()
         self.shared_states.clear()
+        self.unions.clear()
         return self.walk.clear()
 
     cdef int drop(self) noexcept:
@@ -187,7 +190,7 @@ cdef class Composer:
             return False
         self.meter.ticks += ADDED + mask.words.size + 2 * mask.exits.size
         if mask.bits != NULL:
-            buffer_whole(&self.buffer, mask.bits, NULL)
+            self.unions.add(&self.buffer, mask, mask.bits)
         else:
             buffer_words(&self.buffer, &mask.words)
         for token in range(mask.tokens.size):
@@ -276,9 +279,9 @@ cdef class Composer:
         if node >= 0:
             buffer_tokens(&self.buffer, mask.tokens.at, mask.tokens.size)
         elif recording and closing >= 0:
-            buffer_whole(&self.buffer, self.masks.inside(mask), NULL)
+            self.unions.add(&self.buffer, mask, self.masks.inside(mask))
         else:
-            buffer_whole(&self.buffer, mask.bits, &mask.words if mask.words.size else NULL)
+            self.unions.add(&self.buffer, mask, mask.bits)
         behind = self.behind.popped(stack)
         if behind != DEAD:
             if node >= 0 or recording and closing >= 0:

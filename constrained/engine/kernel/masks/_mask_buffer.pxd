@@ -24,6 +24,7 @@ cdef enum:
     BLOCK_BITS = 7              # a token's number without these is its block's
     RECORD = 1 + BLOCK
     MERGED = 2
+    HELD = 4                    # masks in a buffer that are told from others
 
 
 cdef struct Worklist:           # what is still to be added to a buffer
@@ -39,7 +40,9 @@ cdef struct MaskBuffer:
     # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 8
     uint8_t* touched
     const uint32_t* base        # a whole context-independent mask, padded to whole blocks, or NULL
-    const Ints* base_words      # the base as pairs (word, its bits) where these are few, else NULL
+    void* base_of               # the IndependentMask that it is of, borrowed
+    const void* held[HELD]      # words of masks that were added whole; see `_unions`
+    int held_count
     int words, blocks
     Ints records                # (RECORD * blocks,) room to pack
     Ints removed                # tokens of base or bits that are not allowed after all
@@ -107,25 +110,6 @@ cdef inline void buffer_words(MaskBuffer* buffer, const Ints* pairs) noexcept no
         buffer.touched[pairs.at[i] >> BLOCK_SHIFT] = 1
 
 
-cdef inline void buffer_whole(MaskBuffer* buffer, const uint32_t* more, const Ints* words) noexcept nogil:
-    """Add a whole mask that is kept as long as the finished one; `words` are its pairs (word, bits), or NULL where
-    these are many."""
-    cdef int i
-    if buffer.base == NULL:
-        buffer.base, buffer.base_words = more, words
-    elif buffer.base == more:
-        return
-    elif words != NULL:
-        buffer_words(buffer, words)
-    elif buffer.base_words != NULL:
-        buffer_words(buffer, buffer.base_words)
-        buffer.base, buffer.base_words = more, NULL
-    else:
-        for i in range(buffer.words):
-            buffer.bits[i] |= more[i]
-        memset(buffer.touched, 1, buffer.blocks)
-
-
 cdef inline bint buffer_has(const MaskBuffer* buffer, int token) noexcept nogil:
     return ((buffer.bits[token >> 5] | (buffer.base[token >> 5] if buffer.base != NULL else 0)) >> (token & 31)) & 1
 
@@ -156,8 +140,8 @@ cdef inline void buffer_clear(MaskBuffer* buffer) noexcept:
         if (<uint64_t*>(buffer.touched + eight))[0]:
             memset(buffer.bits + BLOCK * eight, 0, 8 * 4 * BLOCK)
     memset(buffer.touched, 0, buffer.blocks)
-    buffer.base = NULL
-    buffer.base_words = NULL
+    buffer.base = buffer.base_of = NULL
+    buffer.held_count = 0
     buffer.removed.size = buffer.todo.texts.size = buffer.todo.names.size = 0
     buffer.todo.states.size = buffer.todo.doubtful.size = 0
     map_free(&buffer.todo.added)
@@ -210,7 +194,7 @@ cdef inline Mask* pack(MaskBuffer* buffer, Arena* arena, uint64_t* digest) excep
                 record += RECORD
                 count += 1
         (<uint64_t*>(buffer.touched + eight))[0] = 0
-    buffer.base, buffer.base_words, buffer.removed.size = NULL, NULL, 0
+    buffer.base, buffer.base_of, buffer.held_count, buffer.removed.size = NULL, NULL, 0, 0
     digest[0] = digest_of(buffer.records.at, RECORD * count) ^ <size_t>base
     # PERF: where memory is the limit, a list of blocks is written at a third of the speed of whole masks
     if 3 * RECORD * count <= words:

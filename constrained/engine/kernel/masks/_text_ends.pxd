@@ -11,16 +11,18 @@ from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer
+from constrained.engine.kernel.masks._unions cimport Unions
 from constrained.engine.kernel.masks._walk cimport Walk
 
 
 @final
 cdef class TextEnds:
-    cdef MaskBuffer* buffer         # borrowed, as the next nine
+    cdef MaskBuffer* buffer         # borrowed, as the next ten
     cdef Behind behind
     cdef Dispatches dispatches
     cdef Walk walk
     cdef IndependentMasks masks
+    cdef Unions unions
     cdef Automaton automaton
     cdef Trie trie
     cdef Objects objects
@@ -38,4 +40,5 @@ cdef class TextEnds:
     cdef int leave_refused(self, IndependentMask mask, int node) except -1
     cdef int doubt_behind(self, IndependentMask mask, int behind) except -1
     cdef int leave_key(self, IndependentMask mask, int after, int parent, const Ints* apart) except -1
+    cdef int walk_exits(self, IndependentMask behind, int first, int last, int ended) except -1
     cdef int doubt(self, IndependentMask mask, int tells_from, bytes told_by) except -1

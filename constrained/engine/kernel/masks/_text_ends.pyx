@@ -11,7 +11,7 @@ Invariant: what is added, and not doubted, is in the mask.
 Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
 """
 from cython cimport final
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int32_t, uint64_t
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free
 from constrained.engine.kernel._trie cimport TrieNode
 from constrained.engine.kernel.automaton._automaton cimport DEAD, UNKNOWN
@@ -23,7 +23,8 @@ from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._mask_buffer cimport (
-    MaskBuffer, buffer_doubt, buffer_doubt_new, buffer_node, buffer_tokens, buffer_words)
+    MaskBuffer, buffer_doubt, buffer_doubt_new, buffer_node, buffer_tokens)
+from constrained.engine.kernel.masks._unions cimport Unions
 
 cdef enum:
     LISTED = 512        # exits up to which the nodes below them are listed by their bytes
@@ -33,10 +34,10 @@ cdef enum:
 cdef class TextEnds:
     """Adds the tokens that leave texts to the buffer of a composer."""
 
-    def __cinit__(self, Behind behind, Dispatches dispatches, FiniteTexts finite):
+    def __cinit__(self, Behind behind, Dispatches dispatches, FiniteTexts finite, Unions unions):
         self.behind, self.dispatches, self.walk, self.masks = behind, dispatches, finite.walk, finite.masks
         self.automaton, self.trie, self.objects = finite.automaton, finite.trie, dispatches.objects
-        self.stacks, self.machines = dispatches.stacks, dispatches.machines
+        self.stacks, self.machines, self.unions = dispatches.stacks, dispatches.machines, unions
 
     def __dealloc__(self):
         ints_free(&self.apart)
@@ -52,7 +53,8 @@ cdef class TextEnds:
     cdef int leave_all(self, IndependentMask mask, int behind, const Ints* apart) except -1:
         """Add the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
         cdef const TrieNode* nodes = self.trie.nodes
-        cdef int i, node, byte
+        cdef const int32_t* child
+        cdef int i, node
         cdef uint64_t follow[4]
         cdef uint64_t* below
         if not mask.exits.size:
@@ -66,12 +68,15 @@ cdef class TextEnds:
         if mask.exits.size <= LISTED:
             if not mask.children.size:
                 self.masks.list_children(mask)
-            for i in range(0, mask.children.size, 3):
-                byte, node = mask.children.at[i], mask.children.at[i + 2]
-                if not follow[byte >> 6] >> (byte & 63) & 1:
+            i = 0
+            while i < mask.children.size:
+                child = mask.children.at + i
+                if not follow[child[0] >> 6] >> (child[0] & 63) & 1:
+                    i = child[3]
                     continue
-                if not is_apart(apart, mask.exits.at[mask.children.at[i + 1]]):
-                    self.walk.walk(self.buffer, behind, node, nodes[node].end, nodes[node].depth - 1)
+                if not is_apart(apart, mask.exits.at[child[1]]):
+                    self.walk.walk(self.buffer, behind, child[2], nodes[child[2]].end, nodes[child[2]].depth - 1)
+                i += 4
             return 0
         for i in range(mask.exits.size):
             node, below = mask.exits.at[i], mask.next_bytes + 4 * i
@@ -199,24 +204,29 @@ cdef class TextEnds:
         """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is
         known."""
         cdef IndependentMask key = mask if mask.base is None else mask.base, behind
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int at, i, j, first, node, ended = UNKNOWN
-        cdef bint whole = mask.base is None and not apart.size
+        cdef int at, i, first, ended = UNKNOWN
         behind = self.masks.behind_key(key, self.objects.lonely_entry(after), self.objects.shared_name(after))
-        if whole:
-            buffer_words(self.buffer, &behind.words)
+        if behind.exits.size:
+            ended = self.automaton.enter(self.objects.position_behind(after), parent, 0)
+        if mask.base is None and not apart.size:
+            self.unions.add(self.buffer, behind, NULL)
+            return self.walk_exits(behind, 0, behind.exits.size, ended)
         for at in range(mask.exits.size):
-            i = at if mask.base is None else mask.base_exits.at[at]
             if is_apart(apart, mask.exits.at[at]):
                 continue
+            i = at if mask.base is None else mask.base_exits.at[at]
             first = behind.token_starts.at[i]
-            if not whole:
-                buffer_tokens(self.buffer, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)
-            for j in range(behind.exit_starts.at[i], behind.exit_starts.at[i + 1]):
-                node = behind.exits.at[j]
-                if ended == UNKNOWN:
-                    ended = self.automaton.enter(self.objects.position_behind(after), parent, 0)
-                self.walk.walk(self.buffer, ended, node + 1, nodes[node].end, nodes[node].depth)
+            buffer_tokens(self.buffer, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)
+            self.walk_exits(behind, behind.exit_starts.at[i], behind.exit_starts.at[i + 1], ended)
+        return 0
+
+    cdef int walk_exits(self, IndependentMask behind, int first, int last, int ended) except -1:
+        """Add the tokens that go on in state `ended` behind some of the nodes where the value of a key ends."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, node
+        for i in range(first, last):
+            node = behind.exits.at[i]
+            self.walk.walk(self.buffer, ended, node + 1, nodes[node].end, nodes[node].depth)
         return 0
 
     cdef int doubt(self, IndependentMask mask, int tells_from, bytes told_by) except -1:
@@ -225,7 +235,7 @@ cdef class TextEnds:
         cdef const TrieNode* nodes = self.trie.nodes
         cdef int i, j, at, stop, depth, told
         cdef bint any_byte = not told_by
-        cdef const unsigned char[:] telling = told_by
+        cdef const unsigned char* telling = told_by
         if not 0 <= tells_from <= self.trie.longest:
             return 0
         for i in range(mask.exits.size):
@@ -233,7 +243,7 @@ cdef class TextEnds:
             depth, told = nodes[at - 1].depth + tells_from, stop if any_byte else at
             while at < stop:
                 if at >= told:  # no node around this one has such a byte
-                    for j in range(telling.shape[0]):
+                    for j in range(len(told_by)):
                         if nodes[at].byte == telling[j]:
                             told = nodes[at].end
                 if at < told and nodes[at].depth >= depth:
