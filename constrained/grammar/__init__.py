@@ -36,13 +36,14 @@ def _write(grammar: Grammar, **options: Any) -> Any:
 def _lower(grammar: Grammar) -> Any:
     from constrained.grammar.lower import lowered
 
+    operations["lower"] = lowered  # from now on: to ask for a module takes longer than to call it
     return lowered(grammar)
 
 
 def _machine_of(*given: Any) -> Any:
     from constrained.schema.profiles import machine_of  # of a layer above, which loads only when a schema is asked for
 
-    operations["machine_of"] = machine_of  # from now on: to ask for a module takes longer than to call it
+    operations["machine_of"] = machine_of  # as above
     return machine_of(*given)
 
 
