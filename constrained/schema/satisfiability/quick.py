@@ -150,8 +150,10 @@ def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
         return False
     properties = schema.get("properties", {})
     open_ = OTHER_KEYS.isdisjoint(schema)
+    if not all(map(str.isascii, required)) and not all(map(is_spelled, required)):
+        return False
     for key in required:
-        if not is_spelled(key) or not is_plainly_live(properties.get(key, open_), targets, depth + 1):
+        if not is_plainly_live(properties.get(key, open_), targets, depth + 1):
             return False
     return True
 
