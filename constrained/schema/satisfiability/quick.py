@@ -150,10 +150,9 @@ def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
         return False
     properties = schema.get("properties", {})
     open_ = OTHER_KEYS.isdisjoint(schema)
-    if not all(map(str.isascii, required)) and not all(map(is_spelled, required)):
-        return False
     for key in required:
-        if not is_plainly_live(properties.get(key, open_), targets, depth + 1):
+        spelled = key.isascii() or is_spelled(key)
+        if not spelled or not is_plainly_live(properties.get(key, open_), targets, depth + 1):
             return False
     return True
 
