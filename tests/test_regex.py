@@ -194,7 +194,7 @@ SURROGATES = (0, 0xD7FE, 0xD7FF, 0xD800, 0xD801, 0xDBFF, 0xDC00, 0xDFFF, 0xE000,
 def test_a_set_of_characters_has_no_surrogates_and_loses_nothing_else():
     ranges = list(itertools.combinations_with_replacement(SURROGATES, 2))
     for one, other in itertools.product(ranges, repeat=2):
-        found = charset.normal([one, other])
+        found = charset.normal([one] if one == other else [one, other])
         for point in SURROGATES:
             wanted = any(low <= point <= high for low, high in (one, other)) and not 0xD800 <= point <= 0xDFFF
             assert any(low <= point <= high for low, high in found) == wanted or 0xD800 <= point <= 0xDFFF

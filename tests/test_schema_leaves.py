@@ -23,7 +23,7 @@ import pytest
 from constrained import caches
 from constrained.errors import ConstrainedError, SchemaError
 from constrained.formats import ChatFormat
-from constrained.machine import Quoting, State
+from constrained.machine import LiteralSet, Quoting, State, Text
 from constrained.schema import by_content, embed
 from constrained.schema.by_content import LARGEST, Recent, content, content_of
 from constrained.schema.machines import value as machine_value
@@ -64,6 +64,15 @@ SHARED: list[Any] = [
 @pytest.mark.parametrize("schema", SHARED, ids=json.dumps)
 def test_equal_leaves_of_two_documents_have_one_state(schema: Any) -> None:
     assert state(schema) is state(copy.deepcopy(schema))
+
+
+def test_one_text_is_read_as_a_set_is() -> None:
+    """Kernels read sets natively; sets of one text are one object, so that documents share their states."""
+    for schema in ({"const": "red"}, {"enum": ["red"]}, {"not": {"not": {"const": "red"}}}):
+        read = state(schema)
+        assert isinstance(read, Text) and isinstance(read.language, LiteralSet)
+        assert read.language.texts == ("red",)
+        assert read.language.texts is state({"const": "red"}).language.texts  # type: ignore[attr-defined]
 
 
 def test_annotations_do_not_tell_leaves_apart() -> None:

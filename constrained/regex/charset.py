@@ -47,6 +47,9 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
     merged: list[list[int]] = []
     ordered = sorted(ranges)
     spend(1 + (len(ordered) >> 2))
+    if len(ordered) == 1 and ordered[0][0] <= ordered[0][1] < _BEFORE:  # PERF: as most
+        low, high = ordered[0]
+        return ((low, high),)
     for low, high in ordered:
         if low > high:
             continue

@@ -15,6 +15,7 @@ derivatives re-examined (2009).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Any
@@ -43,6 +44,7 @@ LAZY = 11  # (state,): edges that are written down only when somebody asks; see 
 # Universal: see `Expr`.  Ample: every text goes on to such a u.  So a universal language meets ample ones in a
 # universal one: any text goes on into the first ample one for good, then into the next, and at last into the other.
 OPEN, UNIVERSAL, AMPLE = 1, 2, 4
+_BEYOND = 0x110000  # beyond all code points
 _EVERY_ROOM = OPEN | UNIVERSAL | AMPLE
 
 INFINITE = 1 << 60
@@ -376,14 +378,8 @@ def _strip(expr: Expr) -> None:
 def step(expr: Expr, point: int) -> Expr:
     """Return what may follow a character; `point` is no surrogate."""
     edges = expr._raw or RULES["raw edges"](expr)
-    low, high = 0, len(edges)
-    while low < high:
-        middle = (low + high) // 2
-        if edges[middle][1] < point:
-            low = middle + 1
-        else:
-            high = middle
-    return edges[low][2] if low < len(edges) and edges[low][0] <= point else NEVER
+    at = bisect_right(edges, (point, _BEYOND)) - 1
+    return edges[at][2] if at >= 0 and point <= edges[at][1] else NEVER
 
 
 def matches(expr: Expr, text: str) -> bool:

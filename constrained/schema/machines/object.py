@@ -71,7 +71,7 @@ class ObjectPosition(NamedTuple):
         return ObjectPosition(self.machine, phase, False, *self[3:])
 
     def _edges(self) -> Edges:
-        machine, phase = self.machine, self.phase
+        machine, phase, padded, _, _, _, _, _ = self  # PERF: all at once; one by one they are found by their names
         spend(6, machine)
         marks = machine.punctuation
         calls: list[tuple[State, State | Dispatch]] = []
@@ -82,7 +82,7 @@ class ObjectPosition(NamedTuple):
         else:
             calls += machine.entries(self)
             closing = closing and (phase == FIRST or marks.objects.trailing)
-        if self.padded:
+        if padded:
             assert marks.gap is not None
             calls.append((marks.gap, self._tight(phase)))
         end = marks.objects.bare if phase == FIRST and marks.objects.bare else marks.objects.end
@@ -179,7 +179,8 @@ class ObjectMachine:
     """The machine of one shape; compared by identity."""
 
     def __init__(self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation, conj: Conj = ALWAYS) -> None:
-        self.values, self.shape, self.punctuation, self._conj = values, shape, punctuation, conj
+        self.values, self.shape = values, shape
+        self.punctuation, self._conj = punctuation, conj
         spend(4 + len(shape.named), self)
         # PERF: a comprehension is a call of Python, and most objects are read for the first time
         self.names: tuple[str, ...] = ()

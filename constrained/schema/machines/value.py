@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from constrained.caches import charge, forgets
+from constrained.caches import cached, charge, forgets
 from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Edges, LiteralSet, Quoting, State, Text
 from constrained.regex import NEVER, Expr, intersect
+from constrained.regex.expr import LITERAL
 from constrained.schema.machines.array import ArrayMachine
 from constrained.schema.machines.clauses import beyond, empty
 from constrained.schema.machines.listed import WORTH_IT, Listed, constants
@@ -137,7 +138,8 @@ class Values:
     def string(self, language: Expr) -> State:
         if self.punctuation.quote is not None:
             return string_between(self.punctuation.quote, self.punctuation.avoid, language)
-        return Text(self.punctuation.strings, language.literal_set or language)
+        finite = _only(language.args[0]) if language.kind == LITERAL else language.literal_set
+        return Text(self.punctuation.strings, finite or language)
 
     def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation, conj: Conj = ALWAYS) -> State:
         """Return the state after the opening bracket of an object; conj: what it was made of, for messages."""
@@ -163,6 +165,12 @@ class Values:
         listed, others = constants(shapes) if len(shapes) >= WORTH_IT else ([], shapes)
         found: list[State] = [ArrayMachine(self, shape, conj).start(brackets) for shape in others]
         return choice([*found, Listed(self, listed, conj).start(brackets)] if listed else found)
+
+
+@cached(4096)
+def _only(text: str) -> LiteralSet:
+    """Return the set of one text.  PERF: kernels read sets natively, but literals character by character, as states."""
+    return LiteralSet((text,))
 
 
 _STATE = 2_000  # bytes of the machine of a leaf, estimated

@@ -101,7 +101,7 @@ class MantissaStates:
     def _reduced(self, key: MantissaKey) -> MantissaKey:
         """Return the key without what makes no difference to this set."""
         canonical = self.spelling.canonical
-        low, high, point, zeros, fraction, residue = key.low, key.high, key.point, key.zeros, key.fraction, key.residue
+        phase, started, low, high, point, zeros, fraction, residue, gap, span, depth = key
         if self.numbers.low is not None and low >= 0 and self.numbers.reaches_low(low):
             low = ABOVE
         if self.numbers.high is not None and not self.numbers.keeps_high(high):
@@ -119,9 +119,7 @@ class MantissaStates:
         elif not self._divided:
             residue = 0
             zeros, fraction = (min(zeros, 1), min(fraction, 2)) if canonical else (0, 0)
-        return MantissaKey(
-            key.phase, key.started, low, high, point, zeros, fraction, residue, key.gap, key.span, key.depth
-        )
+        return MantissaKey(phase, started, low, high, point, zeros, fraction, residue, gap, span, depth)
 
     def kinds(self, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield ranges of digits (first, last) that no bound and no divisor tells apart; low, high: what the digits so
@@ -153,7 +151,8 @@ class MantissaStates:
         """
         if not self.numbers.positive:
             return None
-        numbers, residue, zeros = self.numbers, key.residue, key.zeros
+        numbers = self.numbers
+        phase, _, _, _, point, zeros, fraction, residue, _, span, depth = key
         if self.plain:
             residue = (residue * 10 + digit) % numbers.whole_modulus
         elif digit:
@@ -163,10 +162,11 @@ class MantissaStates:
         else:
             zeros += 1
         low, high = self.compared(key, digit)
-        phase, point, fraction = FRACTION, key.point, key.fraction + 1
-        if key.phase == WHOLE:
-            phase, point, fraction = WHOLE, key.point + 1, key.fraction
-        key = MantissaKey(phase, True, low, high, point, zeros, fraction, residue, False, key.span, key.depth)
+        if phase == WHOLE:
+            point += 1
+        else:
+            phase, fraction = FRACTION, fraction + 1
+        key = MantissaKey(phase, True, low, high, point, zeros, fraction, residue, False, span, depth)
         return self._among_points(key, digits + str(digit))
 
     def compared(self, key: MantissaKey, digit: int) -> tuple[int, int]:

@@ -158,10 +158,7 @@ def _write_properties(value: Any, writers: Writers, key: list[Hashable]) -> bool
 def _write_scalars(value: Any, writers: Writers, key: list[Hashable]) -> bool:
     """Write alternatives that are scalars; others may be out of reach."""
     key.append(len(value))
-    for schema in value:
-        if not (_is_scalar(schema) and _write(schema, writers, key)):
-            return False
-    return True
+    return all(_is_scalar(schema) and _write(schema, writers, key) for schema in value)
 
 
 def _is_scalar(schema: Any) -> bool:

@@ -39,7 +39,8 @@ class Node:
     __slots__ = ("document", "schema", "resource", "scope", "where", "inside", "positive", "conj", "plan", "serial")
 
     def __init__(self, document: Document, schema: Schema, resource: Resource, scope: Scope, where: Where) -> None:
-        self.document, self.resource, self.scope, self.where = document, resource, scope, where
+        self.document, self.resource = document, resource
+        self.scope, self.where = scope, where
         self.schema: Any = schema
         self.inside: tuple[Where, str] | None = None  # the place of a keyword's value, which its entries share
         self.positive = SignedNode(self, True)

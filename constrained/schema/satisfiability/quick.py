@@ -151,7 +151,8 @@ def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
     properties = schema.get("properties", {})
     open_ = OTHER_KEYS.isdisjoint(schema)
     for key in required:
-        if not is_spelled(key) or not is_plainly_live(properties.get(key, open_), targets, depth + 1):
+        spelled = key.isascii() or is_spelled(key)
+        if not spelled or not is_plainly_live(properties.get(key, open_), targets, depth + 1):
             return False
     return True
 

@@ -13,7 +13,7 @@ from constrained.caches import cached
 from constrained.regex import ANY_TEXT, NEVER, Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # PERF: never changed; a frozen one takes three times as long to make
 class PropertyNames:
     """The keys in `names` or in one of the languages; with `outside`, all other keys."""
 
