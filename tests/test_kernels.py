@@ -222,6 +222,20 @@ def test_masks_that_come_together_again_are_kept_as_one(value, whitespace):
     assert found[0] == 0 < found[4] and found[5] > 0, found
 
 
+@pytest.mark.parametrize("schema", [{"const": "abcdefgh"}, {"type": "string", "pattern": "^ab+cdefgh$"}], ids=["const", "pattern"])
+def test_one_text_is_a_set_of_texts(schema):
+    """It is searched, not asked for its edges character by character, and needs no mask of its own."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    vocabulary = hard_vocabulary()  # its own, with no masks of other tests
+    grammar = c.Grammar.from_json_schema(schema, whitespace="compact", spelling="canonical")
+    places = [c.compile(grammar, vocabulary, kernel=kind).place() for kind in ("compiled", "plain")]
+    for count in range(11):
+        masks = [kernel.mask(kernel.step_bytes(start, b'"abcdefgh"'[:count])) for kernel, start in places]
+        assert masks[0].tolist() == masks[1].tolist(), count
+    # of a pattern, what is read before one text is left: ab+cdefgh and b*cdefgh, whole and from some nodes on
+    assert len(vocabulary.kernels.masks._entries) == (0 if "const" in schema else 4)
+
+
 KEYED = {
     "open clauses": {"dependentRequired": {"a": ["b"]}, "additionalProperties": {"type": ["string", "integer"]}},
     "a union": {"anyOf": [{"properties": {"t": {"const": n}, "a": {}}, "required": ["t"]} for n in range(3)]},

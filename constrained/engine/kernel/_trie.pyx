@@ -55,3 +55,10 @@ cdef class Trie:
             if node < 0:
                 return -1
         return node
+
+    cdef int quotes(self, int token) noexcept:
+        """Return how many quotes a token has, single or double."""
+        cdef int at, found = 0
+        for at in range(self.begins[token], self.begins[token + 1]):
+            found += self.spelled[at] == 0x22 or self.spelled[at] == 0x27
+        return found

@@ -128,6 +128,8 @@ cdef class Builder:
         """
         cdef Automaton automaton = self.automaton
         cdef const TrieNode* nodes = self.trie.nodes
+        cdef const uint64_t* below = self.trie.below
+        cdef const uint64_t* classes = self.staying.classes
         cdef int at = node + 1, stop = nodes[node].end if node >= 0 else self.trie.count
         cdef int base = nodes[node].depth if node >= 0 else 0, home = UNKNOWN, first = 0, last = 0
         cdef int depth, after, end, visited = 0
@@ -135,7 +137,7 @@ cdef class Builder:
         while at < stop:
             visited += 1
             depth, end, after = nodes[at].depth - base, nodes[at].end, home
-            if path[depth - 1] != home or (self.staying.classes[nodes[at].byte] | self.trie.below[at]) & leaving:
+            if path[depth - 1] != home or (classes[nodes[at].byte] | below[at]) & leaving:
                 after = known_successor(&automaton.states[path[depth - 1]], nodes[at].byte)
                 if after == UNKNOWN:
                     after = automaton.step(path[depth - 1], nodes[at].byte)
@@ -145,7 +147,7 @@ cdef class Builder:
                     first, at = last, end
                     continue
             first, last = first if first < last else nodes[at].first, nodes[at + 1].first
-            if after == home and not self.trie.below[at] & leaving:
+            if after == home and not below[at] & leaving:
                 visited += end - at - 1 if end - at <= SMALL else 0
                 last, at = nodes[end].first, end
                 continue
@@ -157,7 +159,7 @@ cdef class Builder:
                     first = last
             if end - at > SMALL and after != home:
                 back = self.staying.leaving(after)
-                if not self.trie.below[at] & back:
+                if not below[at] & back:
                     last, at = nodes[end].first, end
                     continue
                 if ~back and not automaton.states[after].flags & EXITS and (home == UNKNOWN or not back & ~leaving):
@@ -174,6 +176,8 @@ cdef class Builder:
         """
         cdef Automaton automaton = self.automaton
         cdef const TrieNode* nodes = self.trie.nodes
+        cdef const uint64_t* below = self.trie.below
+        cdef const uint64_t* classes = self.staying.classes
         cdef int at = 0, depth, after, end, begun, visited = 0, home = UNKNOWN, first = 0, last = 0, more = 0
         cdef uint64_t back, leaving = 0
         extra[0] = 0
@@ -181,7 +185,7 @@ cdef class Builder:
             visited += 1
             depth, end, after = nodes[at].depth, nodes[at].end, home
             extra[depth], begun = extra[depth - 1], 0
-            if path[depth - 1] != home or (self.staying.classes[nodes[at].byte] | self.trie.below[at]) & leaving:
+            if path[depth - 1] != home or (classes[nodes[at].byte] | below[at]) & leaving:
                 after = automaton.next_state(path[depth - 1], nodes[at].byte)
                 begun = after != path[0] and not self.staying.between(after)
                 extra[depth] += 1 - begun - (nodes[at].byte & 0xC0 != 0x80)
@@ -192,7 +196,7 @@ cdef class Builder:
                 at = end
                 continue
             first, last = first if first < last else nodes[at].first, nodes[at + 1].first
-            if after == home and not self.trie.below[at] & leaving:
+            if after == home and not below[at] & leaving:
                 visited += end - at - 1 if end - at <= SMALL else 0
                 last, at = nodes[end].first, end
                 continue
@@ -202,7 +206,7 @@ cdef class Builder:
                 first = last
             if end - at > SMALL and after != home:
                 back = self.staying.leaving(after)
-                if not self.trie.below[at] & back:
+                if not below[at] & back:
                     self.count_all(made, first, last, more)
                     self.count_all(made, nodes[at + 1].first, nodes[end].first, extra[depth])
                     first, at = last, end
@@ -228,13 +232,13 @@ cdef class Builder:
 
     cdef int keep_all(self, IndependentMask made, int node, int first, int last) except -1:
         """Note the tokens [first, last) of the trie, of those below a node or of all; none of them leaves the text."""
-        cdef int i, token
-        for i in range(first, last):
-            token = self.trie.ids[i]
-            if node >= 0:
-                ints_add(&made.tokens, token)
-            else:
-                made.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+        cdef const int32_t* ids = self.trie.ids
+        cdef uint32_t* bits = made.bits
+        cdef int i
+        for i in range(first, last if node >= 0 else first):
+            ints_add(&made.tokens, ids[i])
+        for i in range(first, last if node < 0 else first):
+            bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
         return 0
 
     cdef int count_all(self, IndependentMask made, int first, int last, int more) except -1:
@@ -257,14 +261,15 @@ cdef class Builder:
     cdef int note_words(self, IndependentMask mask) except -1:
         """List the words of a whole mask where most have no bit, so that it is added without a look at all of
         them."""
-        cdef int i, count = 0
-        for i in range(self.trie.words):
-            count += mask.bits[i] != 0
-        if 8 * count <= self.trie.words:
-            for i in range(self.trie.words):
-                if mask.bits[i]:
+        cdef const uint32_t* bits = mask.bits
+        cdef int i, count = 0, words = self.trie.words
+        for i in range(words):
+            count += bits[i] != 0
+        if 8 * count <= words:
+            for i in range(words):
+                if bits[i]:
                     ints_add(&mask.words, i)
-                    ints_add(&mask.words, <int32_t>mask.bits[i])
+                    ints_add(&mask.words, <int32_t>bits[i])
         return 0
 
     cdef int note_bytes(self, IndependentMask mask) except -1:

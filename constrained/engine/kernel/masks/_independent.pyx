@@ -364,17 +364,16 @@ cdef class IndependentMasks:
         cdef int i, at, exit_, base = nodes[node].depth if node >= 0 else 0
         if mask.base is not None:
             return self.inherit_groups(mask, q)
-        groups, doubles, double_keys = {}, [], []
-        spelling, tokens = self.spelling(q), self.trie.texts
+        groups, doubles, double_keys, spelling, tokens = {}, [], [], self.spelling(q), self.trie.texts
         work(self.meter, 256 * mask.exits.size)
         for i in range(mask.exits.size):
             exit_ = mask.exits.at[i]
             below = [self.trie.ids[at] for at in range(nodes[exit_].first, nodes[nodes[exit_].end].first)]
             text = decode(spelling.quoting, spelling.opening + tokens[below[0]][base:nodes[exit_].depth])
             groups.setdefault(text, []).append(exit_)
-            twice = [token for token in below if quotes(tokens[token]) > 2]
+            twice = [token for token in below if self.trie.quotes(token) > 2]
             doubles += twice
-            double_keys += [token for token in twice if quotes(tokens[token].partition(b":")[2].partition(b",")[2]) > 1]
+            double_keys += [token for token in twice if has_keys(tokens[token])]
         mask.twice, mask.twice_keys = doubles, double_keys
         mask.groups = groups            # last: whoever finds it finds all three
         mask.weigh(self.builder.counter, self.trie.words)
@@ -396,5 +395,6 @@ cdef class IndependentMasks:
         return 0
 
 
-cdef int quotes(bytes text):
-    return text.count(b'"') + text.count(b"'")
+cdef bint has_keys(bytes text):
+    behind = text.partition(b":")[2].partition(b",")[2]
+    return behind.count(b'"') + behind.count(b"'") > 1

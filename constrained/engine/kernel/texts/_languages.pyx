@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Languages of text values: states over code points, interned as ints.
 
-Three kinds: those that list their edges when asked (expressions, numbers); finite sets of texts, searched in sorted
-arrays of code points without listing anything; and counted ones, C{m,n} of a class C, which have the ranges of C and
-lead to C{m-1,n-1}.  PERF: to ask an expression for that takes 7 µs a character, a third of all that texts of bounded
-length cost.
+Three kinds: those that list their edges when asked (expressions, numbers); finite sets of texts, or one text, searched
+in sorted arrays of code points without listing anything; and counted ones, C{m,n} of a class C, which have the ranges
+of C and lead to C{m-1,n-1}.  PERF: to ask an expression for that takes 7 µs a character, a third of all that texts of
+bounded length cost.
 
 Edges are kept as ranges of code points with the number of a way each, and a target per way: languages that differ in
 their targets only share the ranges (see `machine.Outline`).
@@ -26,7 +26,7 @@ from constrained.engine.kernel._tables cimport (
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
 from constrained.regex.algebra import repeat
-from constrained.regex.expr import LAZY, REPEAT, SET, Expr
+from constrained.regex.expr import LAZY, LITERAL, REPEAT, SET, Expr
 
 cdef enum:
     ASKED = 256         # ticks that it takes to ask an object for its edges, and to list one of them
@@ -44,10 +44,8 @@ cdef class Languages:
     """Languages by number; `number` finds or makes one, `after` is where a code point leads."""
 
     def __cinit__(self, Meter meter):
-        self.meter = meter
-        self.objects, self.set_objects, self.ids, self.set_ids, self.excluded_ids = [], [], {}, {}, {}
-        self.wide_ids, self.outlines = {}, {}
-        self.most = 1 << 30
+        self.meter, self.most = meter, 1 << 30
+        self.clear()
 
     def __dealloc__(self):
         self.release()
@@ -86,6 +84,8 @@ cdef class Languages:
         cdef bint plain = type(language) is Expr    # PERF: asked in fewer words, as most are expressions
         if plain:
             literal = language.args[0] if language.kind == SET else None
+            if language.kind == LITERAL and len(language.args[0]) > 1:  # one character is a class, which may be counted
+                literal = LiteralSet((language.args[0],))
         else:
             literal = language if isinstance(language, LiteralSet) else getattr(language, "literal_set", None)
         if literal is not None:
