@@ -222,6 +222,22 @@ def test_masks_that_come_together_again_are_kept_as_one(value, whitespace):
     assert found[0] == 0 < found[4] and found[5] > 0, found
 
 
+@pytest.mark.parametrize("written", [(), ("x",), ("x", "y"), ("y", "xy"), ("xy", "x", "z")], ids="-".join)
+def test_a_written_key_without_a_name_is_refused_where_it_would_end(written):
+    """The exits of names are looked up once for an object, those of its other written keys each time."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    keys = ("x", "y", "z", "xy", "yx")
+    vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)] + [f'{key}"'.encode() for key in keys], stop=[], size=261)
+    schema = {"type": "object", "properties": {"y": {"const": 1}}, "additionalProperties": {"const": 1}}
+    grammar = c.Grammar.from_json_schema(schema, whitespace="compact")
+    kernel, start = c.compile(grammar, vocabulary, kernel="compiled").place()
+    for count in range(len(written) + 1):
+        text = "{" + "".join(f'"{key}":1,' for key in written[:count]) + '"'
+        mask = kernel.mask(kernel.step_bytes(start, text.encode()))
+        offered = [key for at, key in enumerate(keys, 256) if mask[at >> 5] >> (at & 31) & 1]
+        assert offered == [key for key in keys if key not in written[:count]]
+
+
 @pytest.mark.parametrize("schema", [{"const": "abcdefgh"}, {"type": "string", "pattern": "^ab+cdefgh$"}], ids=["const", "pattern"])
 def test_one_text_is_a_set_of_texts(schema):
     """It is searched, not asked for its edges character by character, and needs no mask of its own."""

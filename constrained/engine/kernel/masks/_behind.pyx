@@ -109,7 +109,7 @@ cdef class Behind:
     cdef dict special_keys(self, IndependentMask mask, tuple names, object unnamed):
         """Return {exit node: text} for the names of an object and its written keys without one, at the start of a key.
 
-        PERF: the names are looked up once, not for each set of written keys: 5,000 instructions a mask.
+        PERF: the names are looked up once, not for each set of written keys: 3,000 instructions a mask.
         """
         known = self.named_exits.get((mask, id(names)))
         if known is None:
