@@ -117,7 +117,8 @@ def general_value(conj: Conj) -> Value:
 
 
 def _types_of_members(operations: Iterable[Operation]) -> int:
-    """Return the types of the members of unions, as far as these are schemas without operations.
+    """Return the types of the members of unions, as far as these are schemas without operations: inside of others,
+    nodes would be met in another order.
 
     PERF: of a union of objects, which most are, nobody has to ask for scalars and arrays, member by member.
     """
