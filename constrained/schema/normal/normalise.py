@@ -38,7 +38,7 @@ ANYTHING = Value(
 )
 NO_VALUE = Value()
 _UNIONS = JoinKind.ANY, JoinKind.ONE
-(_nothing,) = NOTHING
+(_nothing,) = NOTHING  # in a document of its own, where it is looked up as all others are
 _nothing.node.document.memo[NOTHING] = NO_VALUE
 _nothing.node.document.live[NOTHING] = False
 
