@@ -38,7 +38,7 @@ ANYTHING = Value(
 )
 NO_VALUE = Value()
 _UNIONS = JoinKind.ANY, JoinKind.ONE
-(_nothing,) = NOTHING
+(_nothing,) = NOTHING  # in a document of its own, where it is looked up as all others are
 _nothing.node.document.memo[NOTHING] = NO_VALUE
 _nothing.node.document.live[NOTHING] = False
 
@@ -117,7 +117,8 @@ def general_value(conj: Conj) -> Value:
 
 
 def _types_of_members(operations: Iterable[Operation]) -> int:
-    """Return the types of the members of unions, as far as these are schemas without operations.
+    """Return the types of the members of unions, as far as these are schemas without operations: inside of others,
+    nodes would be met in another order.
 
     PERF: of a union of objects, which most are, nobody has to ask for scalars and arrays, member by member.
     """
