@@ -20,7 +20,7 @@ import pytest
 
 from constrained import regex
 from constrained.errors import GrammarError
-from constrained.regex import ANY_TEXT, char_class, charset, concat, parse_ecma, parse_python
+from constrained.regex import ANY_TEXT, char_class, charset, concat, derive, parse_ecma, parse_python
 from constrained.regex.boolean import complement, intersect
 from constrained.regex.expr import parts
 from constrained.regex.guarded import ESCAPED, Guarded
@@ -481,3 +481,18 @@ def test_guarded_edges_are_those_of_the_language_character_by_character(state):
             letter = point + ESCAPED if following is None else point
             expected[letter] = Guarded(after, markers, raw, following or 0)
     assert found == expected
+
+
+def test_edge_lists_that_are_alike_are_read_as_one_by_one(monkeypatch):
+    """`_pieces_of_many` against `_pieces`, its twin: the same successors of products of many members, some alike."""
+    draw = random.Random(7)
+    bodies = [char_class([(low, low + draw.randrange(9))]) for low in draw.choices(range(97, 115), k=6)]
+    members = [regex.repeat(draw.choice(bodies), draw.randrange(3), None) for _ in range(24)]
+    lists = [derive.raw_edges(concat(member, draw.choice(bodies))) for member in members]
+    for combine, all_of in ((regex.union, 1), (intersect, len(lists)), (intersect, 3)):
+        found = []
+        for most in (0, len(lists) + 1):
+            monkeypatch.setattr(derive, "_MANY", most)
+            found.append(derive.overlay(lists, combine, all_of))
+        assert found[0] == found[1]
+        assert found[0] or combine is intersect

@@ -184,21 +184,22 @@ class Matcher:
 
         Raises: Rejected: it is not allowed here; the matcher is unchanged.
         """
-        kernel = self._kernel
-        if kernel.is_full():
+        if self._kernel.is_full():
             self._replay()
-            kernel = self._kernel
+        path = self._path  # PERF: an attribute is a tenth of a step
         try:
-            after = kernel.step_token(self._path[-1], token, self._budget)
+            after = self._kernel.step_token(path[-1], token, self._budget)
         except Preempted:
             after = self._worked(partial(self._stepped, token), moved=True)
+            path = self._path
         except LimitExceeded as error:
             raise self._budget.placed(error) from None
         if after <= DEAD or token in self._stop:
             if after == DEAD and type(token) is int and token not in self._stop:
                 raise self._rejection(token)  # PERF: as `_unusual` would, which asks again
             token, after = self._unusual(token)
-        self._path += (token, after)  # one instruction, without a call: the matcher has moved, or it has not
+            path = self._path
+        path += (token, after)  # one instruction, without a call: the matcher has moved, or it has not
 
     def rollback(self, count: int) -> None:
         """Take back the last `count` tokens, stop token included.

@@ -39,6 +39,7 @@ from constrained.work import spend
 _APART = frozenset({CLASS, LITERAL, SET, REPEAT})  # what is met by a bound on the length
 _serial = attrgetter("serial")
 _Combine = Callable[..., Expr]
+_MANY = 8  # edge lists in which some are looked for that are alike
 _MET, _MOST_MET = 300, 10_000  # bytes of what met, estimated; how many are kept
 _meetings: dict[tuple[Expr, ...], Expr] = {}
 
@@ -255,20 +256,8 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
         return lists[0]
     if len(lists) == 2:
         return _overlay_two(lists[0], lists[1], combine, both=all_of == 2)
-    # lists that one class has made have the same ranges
-    alike: dict[tuple[tuple[int, int], ...], list[list[Expr]]] = {}
-    for edges in lists:
-        spend(len(edges) >> 3)
-        alike.setdefault(tuple([edge[:2] for edge in edges]), []).append([edge[2] for edge in edges])
-    cuts = sorted({cut for ranges in alike for low, high in ranges for cut in (low, high + 1)})
-    index = {cut: at for at, cut in enumerate(cuts)}
+    cuts, pieces = _pieces(lists) if len(lists) < _MANY else _pieces_of_many(lists)
     spend(1 + (len(cuts) >> 1))
-    pieces: list[list[Expr]] = [[] for _ in cuts]
-    for ranges, rows in alike.items():
-        for (low, high), targets in zip(ranges, zip(*rows, strict=True), strict=True):
-            for at in range(index[low], index[high + 1]):
-                pieces[at] += targets
-        spend(len(ranges) >> 2)
     found: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, ...], Expr] = {}
     for at, row in enumerate(pieces):
@@ -284,6 +273,36 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
         if target is not NEVER:
             found.append((cuts[at], cuts[at + 1] - 1, target))
     return joined(found)
+
+
+def _pieces(lists: Sequence[RawEdges]) -> tuple[list[int], list[list[Expr]]]:
+    """Return where the ranges of some edge lists begin and end, and the targets between each two such places."""
+    cuts = sorted({cut for edges in lists for low, high, _ in edges for cut in (low, high + 1)})
+    index = {cut: at for at, cut in enumerate(cuts)}
+    pieces: list[list[Expr]] = [[] for _ in cuts]
+    for edges in lists:
+        spend(len(edges) >> 2)
+        for low, high, target in edges:
+            for at in range(index[low], index[high + 1]):
+                pieces[at].append(target)
+    return cuts, pieces
+
+
+def _pieces_of_many(lists: Sequence[RawEdges]) -> tuple[list[int], list[list[Expr]]]:
+    """As `_pieces`, of lists of which one class has made some: these have the same ranges, and are read together."""
+    alike: dict[tuple[tuple[int, int], ...], list[list[Expr]]] = {}
+    for edges in lists:
+        spend(len(edges) >> 3)
+        alike.setdefault(tuple([edge[:2] for edge in edges]), []).append([edge[2] for edge in edges])
+    cuts = sorted({cut for ranges in alike for low, high in ranges for cut in (low, high + 1)})
+    index = {cut: at for at, cut in enumerate(cuts)}
+    pieces: list[list[Expr]] = [[] for _ in cuts]
+    for ranges, rows in alike.items():
+        for (low, high), targets in zip(ranges, zip(*rows, strict=True), strict=True):
+            for at in range(index[low], index[high + 1]):
+                pieces[at] += targets
+        spend(len(ranges) >> 2)
+    return cuts, pieces
 
 
 def _overlay_two(left: RawEdges, right: RawEdges, combine: _Combine, *, both: bool) -> RawEdges:
