@@ -257,7 +257,6 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
     if len(lists) == 2:
         return _overlay_two(lists[0], lists[1], combine, both=all_of == 2)
     cuts, pieces = _pieces(lists) if len(lists) < _MANY else _pieces_of_many(lists)
-    spend(1 + (len(cuts) >> 1))
     found: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, ...], Expr] = {}
     for at, row in enumerate(pieces):
@@ -280,8 +279,8 @@ def _pieces(lists: Sequence[RawEdges]) -> tuple[list[int], list[list[Expr]]]:
     cuts = sorted({cut for edges in lists for low, high, _ in edges for cut in (low, high + 1)})
     index = {cut: at for at, cut in enumerate(cuts)}
     pieces: list[list[Expr]] = [[] for _ in cuts]
+    spend(1 + (len(cuts) >> 1) + (sum(map(len, lists)) >> 2))
     for edges in lists:
-        spend(len(edges) >> 2)
         for low, high, target in edges:
             for at in range(index[low], index[high + 1]):
                 pieces[at].append(target)
@@ -296,6 +295,7 @@ def _pieces_of_many(lists: Sequence[RawEdges]) -> tuple[list[int], list[list[Exp
         alike.setdefault(tuple([edge[:2] for edge in edges]), []).append([edge[2] for edge in edges])
     cuts = sorted({cut for ranges in alike for low, high in ranges for cut in (low, high + 1)})
     index = {cut: at for at, cut in enumerate(cuts)}
+    spend(1 + (len(cuts) >> 1))
     pieces: list[list[Expr]] = [[] for _ in cuts]
     for ranges, rows in alike.items():
         for (low, high), targets in zip(ranges, zip(*rows, strict=True), strict=True):
