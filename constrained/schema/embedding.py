@@ -294,9 +294,9 @@ class EmbeddedSchema:
 
     def _enter_formats(self, inexact: list[tuple[str, str]]) -> None:
         """Enter the formats that are asserted with another language than the specification's, by their pointers."""
-        for pointer, name in inexact:
-            self.narrowed += (Widened(pointer, "format", f"{name}: {NARROWED[name]}"),) if name in NARROWED else ()
-            self.widened += () if name in NARROWED else (Widened(pointer, "format", f"{name}: {WIDENED[name]}"),)
+        narrowed = [Widened(at, "format", f"{name}: {NARROWED[name]}") for at, name in inexact if name in NARROWED]
+        widened = [Widened(at, "format", f"{name}: {WIDENED[name]}") for at, name in inexact if name not in NARROWED]
+        self.narrowed, self.widened = self.narrowed + tuple(narrowed), self.widened + tuple(widened)
 
     def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None, *, own: bool) -> Conj:
         if self.options.quote is not None:
