@@ -53,7 +53,8 @@ def intersect(*exprs: Expr) -> Expr:
         if first is ANY_TEXT or second is NEVER:
             return second
         # PERF: most of them bound a length
-        if CONCAT in (first.kind, second.kind) and REPEAT in (first.kind, second.kind):
+        repeated, other = (first, second) if first.kind == REPEAT else (second, first)
+        if repeated.kind == REPEAT and _are_apart(repeated, other):
             short = _meet_length(first, second)
             return (
                 short
@@ -74,6 +75,19 @@ def intersect(*exprs: Expr) -> Expr:
         elif expr is not ANY_TEXT:
             members[expr] = None
     return _meet(members, excluded)
+
+
+def _are_apart(repeated: Expr, other: Expr) -> bool:
+    """Return whether neither says anything about the other, but perhaps a bound on its length; charged as `_meet`."""
+    if other.kind == CONCAT:
+        return True
+    if other.kind == REPEAT:
+        apart = single(repeated.args[0]) is None or single(other.args[0]) is None
+    else:
+        apart = other.kind == UNION and not other.looks and repeated not in other.args
+    if apart:
+        spend(10)
+    return apart
 
 
 def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
