@@ -239,3 +239,19 @@ def test_a_class_stays_a_class_under_a_million_members():
 def test_random_patterns_of_ecma_are_read_as_by_javascript():
     outcomes = ecma_patterns.run(300, seed=7)
     assert outcomes["same"] > 150
+
+
+@pytest.mark.parametrize(
+    ("repeated", "other", "met"),
+    [
+        ("[ab]{2,5}", "[bc]{3,9}", "b{3,5}"),
+        ("[ab]{2,5}", "[cd]{1,9}", r"(?!)"),
+        ("(?:ab){0,3}", "(?:ab){0,3}|x", "(?:ab){0,3}"),
+        ("[ab]{0,3}", "[ab]{0,3}|(?:xy){1,9}", "[ab]{0,3}"),
+        (r"[\s\S]{0,9}", "(?:ab){0,3}", "(?:ab){0,3}"),
+        (r"[\s\S]{0,2}", "(?:abc|abcd)(?:xy){0,9}", r"(?!)"),
+    ],
+)
+def test_a_repetition_meets_others_in_a_normal_form(repeated, other, met):
+    for both in itertools.permutations([parse_python(repeated), parse_python(other)]):
+        assert intersect(*both) is parse_python(met)
