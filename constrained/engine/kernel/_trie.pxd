@@ -24,7 +24,7 @@ cdef class Trie:
     cdef object texts               # (size,) bytes of each token or None
 
     cdef int find(self, int node, bytes path) noexcept
-    cdef int quotes(self, int token) noexcept
+    cdef int quotes(self, int token, int first) noexcept
 
 
 cdef inline void set_tokens(const TrieNode* nodes, const int32_t* ids, int node, uint32_t* bits) noexcept nogil:

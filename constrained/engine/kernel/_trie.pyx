@@ -56,9 +56,9 @@ cdef class Trie:
                 return -1
         return node
 
-    cdef int quotes(self, int token) noexcept:
-        """Return how many quotes a token has, single or double."""
+    cdef int quotes(self, int token, int first) noexcept:
+        """Return how many quotes a token has from a byte on, single or double."""
         cdef int at, found = 0
-        for at in range(self.begins[token], self.begins[token + 1]):
+        for at in range(self.begins[token] + first, self.begins[token + 1]):
             found += self.spelled[at] == 0x22 or self.spelled[at] == 0x27
         return found

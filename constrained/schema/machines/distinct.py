@@ -27,12 +27,13 @@ from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Ear
 from constrained.schema.machines.texts import without_dead_ends
 from constrained.schema.numeric.keys import NUMBERS, number_value
 from constrained.schema.numeric.language import number_language
+from constrained.schema.numeric.ranges import are_few
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
 from constrained.schema.satisfiability.kinds import Kinds
 from constrained.schema.strings.absent import lacks_text
 from constrained.schema.strings.scarcity import scarce_from
-from constrained.schema.values import ArrayShape, Conj, NumberRange
+from constrained.schema.values import ArrayShape, Conj
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 Calls: TypeAlias = "list[tuple[State, State | Dispatch]]"
 
 _MOST_LISTED = 65
-_FEW_NUMBERS = _FEW_TEXTS = 64
+_FEW = 64  # numbers and texts
 _MOST_PLACES = 400  # kinds of places inside an item that are looked at
 _MOST_KEPT = 10_000  # places of items, with what is known about them
 
@@ -89,15 +90,6 @@ def _string(text: str) -> Item:
 @cached(4096)  # PERF: what is tried behind each item is the same object, so that sets need not compare fractions
 def _number(text: str) -> Item:
     return "number", number_value(text)
-
-
-def _are_few(numbers: tuple[NumberRange, ...]) -> bool:
-    """Say that a range has no more than some dozens of numbers, each with endless spellings in some profiles."""
-    for each in numbers:
-        step = Fraction(1) if each.integer else max(each.multiples, default=Fraction(0))
-        if each.low is None or each.high is None or each.high - each.low > step * _FEW_NUMBERS:
-            return False
-    return True
 
 
 def _constant(conj: Conj, item: Item) -> Conj:
@@ -178,6 +170,15 @@ class Distinct:
         """The texts that stand in items, where one place may have several; see `Dispatch.elsewhere`."""
         known = self.alike or self._shape.prefix or self._shape.counts
         return (() if self.alike else None) if known else self._values.texts_within(self._shape.rest)
+
+    @once
+    def never_lacks(self) -> bool:
+        """Whether one more item may come whatever was written, so that what was matters to nothing but to an item that
+        would be the same; False also where that is not plain to see.
+        """
+        shape = self._shape
+        plain = not (shape.prefix or shape.counts or shape.rest in self._listed) and self.quotes_keys
+        return plain and any(self.place(state, None).leads_on() for _, _, state in self._opened(shape.rest))
 
     @property
     def gap(self) -> State | None:
@@ -271,7 +272,7 @@ class Distinct:
             (Bytes(word, END), after._replace(written=written.plus(item))) for word, item in words if item not in used]
         if value.numbers:
             spend(len(value.numbers) // 2)  # they are hashed
-            left_out = used if not hurried or _are_few(value.numbers) else ()
+            left_out = used if not hurried or are_few(value.numbers, _FEW) else ()
             tells = 1 if index is None else None
             language = number_language(
                 value.numbers, marks.numbers, frozenset(item for _, item in left_out if isinstance(item, Fraction))
@@ -279,7 +280,7 @@ class Distinct:
             if language.edges():
                 calls.append((Text(Quoting.RAW, language), AfterText(after, used, number=True, tells_from=tells)))
         strings = None if value.strings is NEVER else value.strings
-        if strings is not None and not (hurried and scarce_from(strings, _FEW_TEXTS + 2 * len(used)) != 0):
+        if strings is not None and not (hurried and scarce_from(strings, _FEW + 2 * len(used)) != 0):
             strings = without_dead_ends(strings, _texts(used))
         if strings is not None:
             tells_from = 1 if index is None else self._tells_from(written, index + 1)

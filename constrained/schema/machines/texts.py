@@ -219,8 +219,21 @@ class Recorded(Dispatch):
         inner, inner_by = (then.tells_from, then.told_by) if isinstance(then, Dispatch) else (None, b"")
         self.told_by = CLOSING if inner is None else CLOSING + inner_by if inner_by else b""
         self.refuses = bool(self._rivals) or isinstance(then, Dispatch)
+        self.tells_from = self._tells_from(inner)
+
+    def _tells_from(self, inner: int | None) -> int | None:
+        """Return how many bytes behind the text it takes to tell which one it was, see `Dispatch.tells_from`; inner:
+        for what the machine of the item asks.
+
+        Whatever an ordinary text is, no earlier item is met any more.  Where there are always others, the item matters
+        only to one that would be the same, which writes this text too: one of endlessly many, so that the other item is
+        not refused before it does, but perhaps behind a key. Such tokens hold two texts, and are tried anyway.
+        """
+        item = self._item
+        if self._text.is_endless and item.home.never_lacks:
+            return inner
         here = item.built.depth + 1  # the closing brackets, and a comma that may be too much
-        self.tells_from = here if inner is None else min(inner, here)
+        return here if inner is None else min(inner, here)
 
     @property
     def alike(self) -> bool:  # type: ignore[override]

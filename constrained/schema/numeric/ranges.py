@@ -89,6 +89,15 @@ def near(text: str, ranges: tuple[NumberRange, ...]) -> Fraction:
     return whole_number(digits) * Fraction(10) ** clipped(exponent, most)
 
 
+def are_few(ranges: Iterable[NumberRange], most: int) -> bool:
+    """Say that each range has about `most` numbers at most, each with endless spellings in some profiles."""
+    for each in ranges:
+        step = Fraction(1) if each.integer else max(each.multiples, default=Fraction(0))
+        if each.low is None or each.high is None or each.high - each.low > step * most:
+            return False
+    return True
+
+
 def normal(numbers: NumberRange) -> NumberRange | None:
     """Return the normal form of a range, None if it is empty."""
     if numbers.low is not None and numbers.low == numbers.high:

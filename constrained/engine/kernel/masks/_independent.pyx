@@ -371,7 +371,7 @@ cdef class IndependentMasks:
             below = [self.trie.ids[at] for at in range(nodes[exit_].first, nodes[nodes[exit_].end].first)]
             text = decode(spelling.quoting, spelling.opening + tokens[below[0]][base:nodes[exit_].depth])
             groups.setdefault(text, []).append(exit_)
-            twice = [token for token in below if self.trie.quotes(token) > 2]
+            twice = [token for token in below if self.trie.quotes(token, nodes[exit_].depth) > 1]
             doubles += twice
             double_keys += [token for token in twice if has_keys(tokens[token])]
         mask.twice, mask.twice_keys = doubles, double_keys

@@ -41,4 +41,5 @@ cdef class TextEnds:
     cdef int doubt_behind(self, IndependentMask mask, int behind) except -1
     cdef int leave_key(self, IndependentMask mask, int after, int parent, const Ints* apart) except -1
     cdef int walk_exits(self, IndependentMask behind, int first, int last, int ended) except -1
+    cdef int doubt_second(self, IndependentMask mask, int q, int after, int record) except -1
     cdef int doubt(self, IndependentMask mask, int tells_from, bytes told_by) except -1

@@ -195,8 +195,7 @@ cdef class TextEnds:
                 target = self.behind.following(after, text, parent)
                 if target != DEAD:
                     self.walk.below(self.buffer, target, exit_)
-            for token in mask.twice_keys if native or self.machines.at[after >> 1].flags & KEYED else mask.twice:
-                ints_add(&self.buffer.todo.doubtful, token)
+            self.doubt_second(mask, q, after, record)
             self.doubt(mask, self.dispatches.tells_from(after), self.dispatches.told_by(after))
         return 0
 
@@ -227,6 +226,19 @@ cdef class TextEnds:
         for i in range(first, last):
             node = behind.exits.at[i]
             self.walk.walk(self.buffer, ended, node + 1, nodes[node].end, nodes[node].depth)
+        return 0
+
+    cdef int doubt_second(self, IndependentMask mask, int q, int after, int record) except -1:
+        """Doubt the tokens that may hold a second text; where only the same text is refused again, those that are long
+        enough for the closing quote and for what was read of it before, in quotes, as no spelling is shorter."""
+        cdef int flags = self.machines.at[after >> 1].flags, token, longer = 0
+        keyed = self.machines.at[after >> 1].kind == OTHER or flags & KEYED
+        if flags & ALIKE and not keyed and record >= 8 and mask.twice:
+            closing = self.dispatches.positions.spellings[self.dispatches.positions.at[q >> 1].spelling].closing
+            longer = 2 + <int>len(self.behind.begun(record, closing).encode("utf-8", "surrogatepass"))
+        for token in mask.twice_keys if keyed else mask.twice:
+            if self.trie.begins[token + 1] - self.trie.begins[token] > longer:
+                ints_add(&self.buffer.todo.doubtful, token)
         return 0
 
     cdef int doubt(self, IndependentMask mask, int tells_from, bytes told_by) except -1:
