@@ -19,9 +19,7 @@ from typing import Any
 import pytest
 from fuzz.random_schemas import DEBRIS, NAMES, TYPES, Schemas, parts
 
-from constrained import Grammar, errors
-from constrained.grammar import Embedded, Rule
-from constrained.machine import State
+from constrained import errors
 from constrained.schema import by_content, embed
 from constrained.schema.normal import normalise as normal
 from constrained.schema.reading import check as checking
@@ -386,18 +384,3 @@ def test_errors_leave_nothing_behind() -> None:
         all_of_them()
     gc.collect()
     assert sys.getallocatedblocks() - before < 600
-
-
-def test_a_grammar_of_one_machine_is_as_if_it_were_checked() -> None:
-    for schema, options in (({"type": "string"}, {}), ({"not": {"type": "string"}}, {}), ({"type": "string"}, {"surface": "python"}),
-                            ({"uniqueItems": True, "contains": {"format": "idn-email"}}, {"unsupported": "widen"})):  # fmt: skip
-        made = Grammar.from_json_schema(schema, **options)
-        machine = made.rules["start"].alternatives[0][0].machine  # type: ignore[union-attr]
-        written = Grammar({"start": Rule("start", ((Embedded("value", machine),),))}).made_by("schema", machine)
-        for name in ("start", "specials", "widened", "source", "adopts", "stops", "cut", "recipe", "_symbols", "_texts", "heavy",
-                     "has_own_rules", "nullable", "weight", "narrowed", "notes", "fingerprint"):  # fmt: skip
-            assert getattr(made, name) == getattr(written, name), name
-            assert type(getattr(made, name)) is type(getattr(written, name)), name
-        assert made.rules == written.rules and made.with_specials(["<s>"]) is made
-        start: State = made.start_state()
-        assert type(start) is type(written.start_state()) and start.expand() == written.start_state().expand()
