@@ -34,7 +34,7 @@ from constrained.work import Budget, metered
 
 pytest.importorskip("constrained.schema.reading._well_formed", reason="no compiler")
 
-COUNT = 3_000
+COUNT = 2_000
 DIALECTS = (dialects.DRAFT_4, dialects.DRAFT_6, dialects.DRAFT_7, dialects.DRAFT_2019, dialects.DRAFT_2020, dialects.UNDECLARED)
 UNITS = 1 << 40
 EVERY = sorted({keyword.name for keyword in KEYWORDS} | ANNOTATIONS | {"nullable", "x-word", "nonsense", "$recursiveAnchor"})
