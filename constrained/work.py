@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
-from weakref import WeakSet
+from weakref import ref
 
 import constrained.caches as caches
 from constrained.errors import LimitExceeded
@@ -144,19 +144,22 @@ class Budget:
             raise Preempted
 
 
-_forkable: WeakSet[Any] = WeakSet()
+_forkable: set[ref[Any]] = set()
 
 
 def unlocked_at_fork(owner: Any) -> None:
     """See to it that the child of a fork calls `owner.unlock()`: whoever held its lock in another thread is not there
     to let go of it.
     """
-    _forkable.add(owner)
+    # PERF: as a `WeakSet` does, whose methods are calls of Python
+    _forkable.add(ref(owner, _forkable.discard))
 
 
 def _forked() -> None:
-    for owner in list(_forkable):
-        owner.unlock()
+    for known in list(_forkable):
+        owner = known()
+        if owner is not None:
+            owner.unlock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -277,3 +277,18 @@ def test_definitions_inside_each_other_are_bounded():
     with pytest.raises(LimitExceeded, match="too deeply"):
         for _ in range(1_000):
             grammar = Grammar.from_lark('start: "a" b', define={"b": grammar})
+
+
+def test_a_grammar_of_one_machine_is_as_if_it_were_checked():
+    for schema, options in (({"type": "string"}, {}), ({"not": {"type": "string"}}, {}), ({"type": "string"}, {"surface": "python"}),
+                            ({"uniqueItems": True, "contains": {"format": "idn-email"}}, {"unsupported": "widen"})):  # fmt: skip
+        made = Grammar.from_json_schema(schema, **options)
+        machine = made.rules["start"].alternatives[0][0].machine
+        written = Grammar({"start": Rule("start", ((Embedded("value", machine),),))}).made_by("schema", machine)
+        for name in ("start", "specials", "widened", "source", "adopts", "stops", "cut", "recipe", "_symbols", "_texts", "heavy",
+                     "has_own_rules", "nullable", "weight", "narrowed", "notes", "fingerprint"):  # fmt: skip
+            assert getattr(made, name) == getattr(written, name), name
+            assert type(getattr(made, name)) is type(getattr(written, name)), name
+        assert made.rules == written.rules and made.with_specials(["<s>"]) is made
+        start = made.start_state()
+        assert type(start) is type(written.start_state()) and start.expand() == written.start_state().expand()

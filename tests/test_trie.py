@@ -109,7 +109,12 @@ MIXED_TEXTS = st.lists(st.one_of(
 
 
 def well_formed(data: bytes) -> bool:
-    """Say whether bytes are UTF-8, but for a last character that may be incomplete."""
+    """Say whether bytes are UTF-8, but for a last character that may be incomplete.
+
+    Python's decoder waits for the third byte of a surrogate, which no text has.
+    """
+    if data[-2:-1] == b"\xed" and data[-1] >= 0xA0:
+        return False
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         decoder.decode(data)
@@ -130,6 +135,7 @@ def test_classes_below_a_node_are_those_of_all_bytes_below(texts):
 
 @given(MIXED_TEXTS)
 @example([b"a" + char.encode() for char in "\x7f\x80\u07ff\u0800\u0fff\u1000\ucfff\ud000\ud7ff\ue000\uffff"])
+@example([b"a\xed\xa0"])
 @example([b"a" + char.encode() for char in "\U00010000\U0003ffff\U00040000\U000fffff\U00100000\U0010ffff"])
 def test_bytes_below_the_end_of_a_character_are_malformed_or_not(texts):
     trie = TokenTrie.build(texts)

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from constrained.engine.kernels import Kernel, kernel_class
-from constrained.engine.options import CACHE_BYTES, CompileOptions
+from constrained.engine.options import CACHE_BYTES, CompileOptions, options_of
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, needing
 from constrained.once import once
@@ -73,7 +73,7 @@ def compile(
         grammar = importlib.import_module("constrained.integrations.held").grammar_of(grammar)
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = importlib.import_module("constrained.integrations.held").vocabulary_of(vocabulary)
-    options = CompileOptions(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled)
+    options = options_of(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled)
     found = Constraint(grammar, vocabulary, options)
     if getattr(grammar, "heavy", False) or getattr(grammar, "has_own_rules", False):
         importlib.import_module("constrained.engine.rehearsal").rehearse(found)

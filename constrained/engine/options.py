@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 from constrained.engine.tokens.bitmask import number
 from constrained.errors import ConstrainedError, shown
@@ -27,6 +29,14 @@ def _bound(value: object, name: str, least: int) -> int:
             f"{name} is no bound", because=f"it is {shown(value)}", instead=f"an int, {least} or more"
         )
     return min(found, _MOST)
+
+
+def options_of(*given: Any) -> CompileOptions:
+    """Return the options of a call.  PERF: most come with the same ones, and without a callback."""
+    try:
+        return _known_options(*given) if given[-1] is None else CompileOptions(*given)
+    except TypeError:  # one of them cannot be looked up, and is refused
+        return CompileOptions(*given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +76,6 @@ class CompileOptions:
         share = 0 if self.max_work is None else self.max_work // SHARE
         remedy = "compile(…, max_work=…) with more units"
         return Budget(self.max_work, deadline=self.deadline, cancelled=self.cancelled, share=share, remedy=remedy)
+
+
+_known_options = lru_cache(maxsize=64, typed=True)(CompileOptions)

@@ -40,6 +40,13 @@ def _lower(grammar: Grammar) -> Any:
     return lowered(grammar)
 
 
+def _of_machine(machine: Any) -> Any:
+    from constrained.grammar.single import of_machine
+
+    operations["of_machine"] = of_machine  # as above
+    return of_machine(machine)
+
+
 def _machine_of(*given: Any) -> Any:
     from constrained.schema.profiles import machine_of  # of a layer above, which loads only when a schema is asked for
 
@@ -53,6 +60,7 @@ operations.update(
     write=_write,
     lower=_lower,
     machine_of=_machine_of,
+    of_machine=_of_machine,
     choice=compose.choice,
     text=compose.text,
     substring_of=compose.substring_of,

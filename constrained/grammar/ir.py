@@ -173,20 +173,16 @@ class Grammar:
         Default: practical for types, exact for schemas.
         """
         switches = {
-            "whitespace": whitespace,
-            "spelling": spelling,
-            "property_order": property_order,
-            "closed": closed,
-            "formats": formats,
-            "numbers": numbers,
-            "max_whitespace": max_whitespace,
-            "separators": separators,
-            "indent": indent,
-        }
-        given = {name: value for name, value in switches.items() if value is not None}
-        machine = operations["machine_of"](schema, profile, {
-            **given, "surface": surface, "unsupported": unsupported, "strict": strict, "documents": documents})
-        return cls({"start": Rule("start", ((Embedded("value", machine),),))}).made_by("schema", machine)
+            "whitespace": whitespace, "spelling": spelling, "property_order": property_order, "closed": closed,
+            "formats": formats, "numbers": numbers, "max_whitespace": max_whitespace,
+            "separators": separators, "indent": indent,
+        }  # fmt: skip
+        given = {"surface": surface, "unsupported": unsupported, "strict": strict, "documents": documents}
+        for name, value in switches.items():
+            if value is not None:
+                given[name] = value
+        machine = operations["machine_of"](schema, profile, given)
+        return _made("of_machine", machine)
 
     @classmethod
     def choice(cls, texts: Iterable[str]) -> Grammar:
@@ -342,7 +338,10 @@ class Grammar:
     @property
     def weight(self) -> int:
         """Estimated bytes of Python objects that the embedded machines keep alive."""
-        return sum([getattr(symbol.machine, "weight", 0) for symbol in self._symbols if isinstance(symbol, Embedded)])
+        found = 0
+        for symbol in self._symbols:
+            found += getattr(symbol.machine, "weight", 0) if isinstance(symbol, Embedded) else 0
+        return found
 
     @once
     def _lowering(self) -> Alone | Lowering:

@@ -78,6 +78,7 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
     "numbers": ("any", "bounded"),
 }
 
+_NO_NAMES: frozenset[str] = frozenset()
 LARK_WORK = 300_000  # units of printing as Lark, after which markers are left out of account
 
 
@@ -178,29 +179,27 @@ def embed(
     content, with all its machines, see `by_content`.
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
-    _check_documents(documents)
-    written = surface, _laid_out(whitespace, separators, indent), spelling, property_order, unsupported, closed, formats
+    if documents is not None and not isinstance(documents, Mapping):
+        example = 'documents={"https://…": {…}}'
+        raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
+    if separators is not None or indent is not None or type(whitespace) is not str:
+        whitespace = _laid_out(whitespace, separators, indent)
+    written = surface, whitespace, spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
     key, copy = content_of(schema, documents, *written, None if tags is None else tuple(tags), *further)
     own = copy is not None and unsupported == "raise"  # what is widened is read several times
     read = copy if own else schema
-    try:
-        found = _recent.found(
-            key, lambda: EmbeddedSchema(read, _options(*written, tags, *further), documents, key, own=own)
-        )
-    except RecursionError as error:
-        too_deep = "the schema nests too deeply"
-        raise LimitExceeded(too_deep, where=place() or "#", instead="flatten it, or use $ref") from error
+    found = None if key is None else _recent.get(key)
+    if found is None:
+        try:
+            made = EmbeddedSchema(read, _options(*written, tags, *further), documents, key, own=own)
+        except RecursionError as error:
+            too_deep = "the schema nests too deeply"
+            raise LimitExceeded(too_deep, where=place() or "#", instead="flatten it, or use $ref") from error
+        found = made if key is None else _recent.put(key, made)
     if found.notes:
         report(found.notes, strict=strict)
     return found
-
-
-def _check_documents(documents: object) -> None:
-    """Refuse what holds no schemas by URI."""
-    if documents is not None and not isinstance(documents, Mapping):
-        example = 'documents={"https://…": {…}}'
-        raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
 
 
 def _is_layout(whitespace: Any) -> bool:
@@ -250,6 +249,9 @@ class EmbeddedSchema:
         inner = surface(*ways) if options.quote is None else quoted(options.quote, options.avoid)
         ordered = options.property_order == "schema"
         self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
+        # the parts of the tags that some tokenizers have as tokens; the special token that stands around strings
+        self.markers: frozenset[str] = _NO_NAMES if options.tags is None else frozenset(options.tags.markers)
+        self.specials: frozenset[str] = _NO_NAMES if options.quote is None else frozenset({options.quote})
         self.widened: tuple[Widened, ...] = ()
         self.notes: tuple[Note, ...] = ()  # words of the schema that mean nothing, and may be thought to
         # where the texts are fewer than the specification's, and not because they were asked to be
@@ -269,13 +271,12 @@ class EmbeddedSchema:
 
     def _read(self, schema: Any, documents: Mapping[str, Any] | None, *, own: bool) -> None:
         options = self.options
-        surveyed = partial(self._surveyed, documents=documents, own=own)
         enforced = close(schema) if options.closed else schema
         enforced = bounded_numbers(enforced) if options.numbers == "bounded" else enforced
         enforced = loadable_formats(enforced) if options.formats == "loadable" else enforced
         if options.unsupported == "widen":
-            enforced, self.widened = widen(enforced, surveyed)
-        self._conj = surveyed(enforced)
+            enforced, self.widened = widen(enforced, partial(self._surveyed, documents=documents, own=own))
+        self._conj = self._surveyed(enforced, documents, own=own)
         if self._conj and self._conj != NOTHING:
             library = next(iter(self._conj)).node.document.library
             self.heavy = bool(library.heavy or library.risky)
@@ -309,13 +310,12 @@ class EmbeddedSchema:
 
     def state(self) -> State:
         """Return the start state; it reads a value with nothing before or after it."""
-        return self._state
+        return self._values.state(self._conj) if self._outer is None else self._outer_state
 
     @once
-    def _state(self) -> State:
-        if self._outer is not None:
-            return self._outer(self.options, self._values, self._conj)
-        return self._values.state(self._conj)
+    def _outer_state(self) -> State:
+        assert self._outer is not None
+        return self._outer(self.options, self._values, self._conj)
 
     @property
     def source(self) -> tuple[Any, Mapping[str, Any] | None]:
@@ -329,16 +329,6 @@ class EmbeddedSchema:
         """
         for conj in heavy_parts(self._conj, self._values) if self.options.tags is None else (self._conj,):
             yield None if conj == self._conj else SchemaPart(self._values, conj)
-
-    @property
-    def markers(self) -> frozenset[str]:
-        """The parts of the tags that some tokenizers have as tokens."""
-        return frozenset() if self.options.tags is None else frozenset(self.options.tags.markers)
-
-    @property
-    def specials(self) -> frozenset[str]:
-        """The special token that stands around strings, where one does."""
-        return frozenset() if self.options.quote is None else frozenset({self.options.quote})
 
     def with_specials(self, names: Collection[str]) -> EmbeddedSchema:
         """Return the same language with some of the `markers` as special tokens."""

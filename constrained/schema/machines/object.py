@@ -23,7 +23,7 @@ from typing import NamedTuple
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, MarkerSafe, ObjectTable, Quoting, State, Text
 from constrained.once import once
-from constrained.regex import Expr, intersect, is_empty
+from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.key_masks import KeyOrder, bits, mask_of
 from constrained.schema.machines.clauses import Clauses, MemberValues, Reading
 from constrained.schema.machines.punctuation import Punctuation
@@ -46,6 +46,10 @@ class Cell(NamedTuple):
     language: Expr
     value: Conj
     endless: bool
+
+
+_ANY_OTHER = ((ANY_TEXT, ALWAYS),)  # as most objects have it
+_ANY_CELLS = (Cell(ANY_TEXT, ALWAYS, True),)
 
 
 class ObjectPosition(NamedTuple):
@@ -188,7 +192,7 @@ class ObjectMachine:
         if shape.named:
             self.names, self.conjs = zip(*sorted(shape.named), strict=True)
         self.index = dict(zip(self.names, range(len(self.names)), strict=True))
-        self.required = mask_of([self.index[name] for name in shape.required], len(self.names)) if shape.required else 0
+        self.required = mask_of(map(self.index.__getitem__, shape.required), len(self.names)) if shape.required else 0
         self.special = frozenset(self.names)
         self._most = shape.max
         self._counts_to = shape.min if shape.max is None else shape.max
@@ -209,11 +213,16 @@ class ObjectMachine:
     def usable(self) -> int:
         """The named keys that may be written at all."""
         never, count = self.values.never, len(self.conjs)
-        dead = [at for at, conj in enumerate(self.conjs) if conj and never(conj)]
+        dead = []
+        for at, conj in enumerate(self.conjs):  # PERF: a comprehension is a call of Python
+            if conj and never(conj):
+                dead.append(at)
         return (1 << count) - 1 ^ (mask_of(dead, count) if dead else 0)
 
     @once
     def cells(self) -> tuple[Cell, ...]:
+        if self.shape.cells == _ANY_OTHER and self.punctuation.keys.within is None:
+            return _ANY_CELLS
         found = []
         for language, conj in self.shape.cells:
             if self.punctuation.keys.within is not None:
@@ -245,20 +254,10 @@ class ObjectMachine:
             return None
         conjs = (*self.conjs, *others)
         return ObjectTable(
-            self.names,
-            self.required,
-            self.usable,
-            self.special,
-            languages,
+            self.names, self.required, self.usable, self.special, languages,
             lambda which: self.values.state(conjs[which]),
             tuple([None if conj else (marks, self.values.ordered) for conj in others]),
-            self.shape.min,
-            self.shape.max,
-            quoting,
-            marks.comma,
-            marks.keys.colon,
-            marks.gap,
-            marks.objects.closing,
+            self.shape.min, self.shape.max, quoting, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing,
         )
 
     # -- predicates on the set written so far --------------------------------------------------------------------------
@@ -313,7 +312,6 @@ class ObjectMachine:
     def continues(self, at: ObjectPosition) -> bool:
         """Say whether a key may come."""
         return bool(self.offered(at)) or bool(self.offered_cells(at))
-
 
     def offered_cells(self, at: ObjectPosition) -> list[int]:
         """Return the cells of which a key may come now."""

@@ -11,14 +11,23 @@ Bounds: `combine.MOST_ALTERNATIVES` shapes per conjunction; beyond it Unsupporte
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Any
 
 from constrained.errors import LimitExceeded
 from constrained.regex import NEVER
-from constrained.schema.keywords.by_type import SortedKeywords, own_array, own_scalars, plan_of
+from constrained.schema.keywords.by_type import (
+    SORTED_LATER,
+    SortedKeywords,
+    keywords_of,
+    own_array,
+    own_scalars,
+    plan_of,
+)
 from constrained.schema.normal import object_shapes
 from constrained.schema.normal.alternatives import own_sketch, scalars_of, sketches_of
+from constrained.schema.reading.dialects import Dialect
 from constrained.schema.reading.nodes import NOTHING, Document, Node, ordered
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.satisfiability.counts import FewValues, values_below
@@ -31,6 +40,11 @@ from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, 
 from constrained.schema.strings.sets import NO_TEXT
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
+
+try:
+    from constrained.schema.normal._plain_objects import Asker, plain_object, words_of
+except ImportError:  # no compiler
+    Asker = plain_object = words_of = None
 
 ANYTHING = Value(
     True, ALL_SCALARS.booleans, ALL_SCALARS.numbers, ALL_SCALARS.strings.expr(), (ArrayShape(),),
@@ -63,27 +77,49 @@ def normalise(conj: Conj) -> Value:
     return found
 
 
-def is_never(conj: Conj) -> bool:
-    """Return whether no value belongs to a conjunction.
+def _settled(conj: Conj) -> bool:
+    """Return whether a conjunction has a value, however long it takes to find out."""
+    document = next(iter(conj)).node.document
+    with document.lock:
+        try:
+            return _decide(conj, document)
+        except LimitExceeded as error:
+            raise located(error, pointer_of(conj)) from None
 
-    Raises: as `normalise`.
-    """
-    if not conj:
-        return False
-    signed = next(iter(conj))
-    node = signed.node
-    live: dict[Conj, bool] = node.document.live
-    known = live.get(conj)
-    if known is None:
-        if len(conj) == 1 and signed.positive and _is_plainly_live(node):
-            known = live[conj] = True
-        else:
-            with node.document.lock:
-                try:
-                    known = _decide(conj, node.document)
-                except LimitExceeded as error:
-                    raise located(error, pointer_of(conj)) from None
-    return not known
+
+class PlainAsker:
+    """Asks whether conjunctions have values, as the compiled `Asker` does."""
+
+    def __init__(self, is_plainly_live: Callable[..., bool], decide: Callable[[Conj], bool]) -> None:
+        self._is_plainly_live, self._decide = is_plainly_live, decide
+
+    def is_never(self, conj: Conj) -> bool:
+        return not self.is_live(conj)
+
+    def is_live(self, conj: Conj) -> bool:
+        if not conj:
+            return True
+        signed = next(iter(conj))
+        node = signed.node
+        live: dict[Conj, bool] = node.document.live
+        known = live.get(conj)
+        if known is None:
+            if len(conj) == 1 and signed.positive and node.schema \
+                    and self._is_plainly_live(node.schema, node.document.library.targets):
+                known = live[conj] = True
+            else:
+                known = self._decide(conj)
+        return known
+
+    def has_required(self, shape: ObjectShape) -> bool:
+        return not shape.clauses and len(shape.required) >= shape.min and is_live_object(shape, self.is_live)
+
+
+_asker = (Asker or PlainAsker)(is_plainly_live, _settled)
+is_live: Callable[[Conj], bool] = _asker.is_live
+has_required: Callable[[ObjectShape], bool] = _asker.has_required
+#: Return whether no value belongs to a conjunction.  Raises: as `normalise`.
+is_never: Callable[[Conj], bool] = _asker.is_never
 
 
 def _raw(conj: Conj) -> Value:
@@ -93,9 +129,22 @@ def _raw(conj: Conj) -> Value:
     raw: dict[Conj, Value] = node.document.raw
     found = raw.get(conj)
     if found is None:
-        plain = len(conj) == 1 and signed.positive and (plan := plan_of(node)).plain
-        found = raw[conj] = plain_value(node, plan) if plain else general_value(conj)
+        plain = len(conj) == 1 and signed.positive
+        if plain and plain_object is not None and node.plan is None:
+            found = plain_object(node, _words_of(node.resource.dialect), SORTED_LATER)
+        if found is None:
+            plain = plain and (plan := plan_of(node)).plain
+            found = plain_value(node, plan) if plain else general_value(conj)
+        raw[conj] = found
     return found
+
+
+def _words_of(dialect: Dialect) -> Any:
+    """Return what the words of a dialect say of objects."""
+    words = dialect.tables.get("plain objects")
+    if words is None:
+        words = dialect.tables["plain objects"] = words_of(keywords_of(dialect))
+    return words
 
 
 def general_value(conj: Conj) -> Value:
@@ -190,7 +239,7 @@ def _is_plainly_live(node: Node) -> bool:
 def _pruned(conj: Conj, raw: Value) -> Value:
     """Return the value with live shapes only, and only live obligations in their clauses."""
     array_shapes, shapes = raw.arrays, raw.objects
-    if not array_shapes and not shapes:
+    if not array_shapes and (not shapes or len(shapes) == 1 and has_required(shapes[0])):
         return raw
     together: tuple[ArrayShape | ObjectShape, ...] = (*array_shapes, *shapes)
     for shape in together:
@@ -199,16 +248,12 @@ def _pruned(conj: Conj, raw: Value) -> Value:
             shapes = _object_shapes(conj, is_never) if shapes else ()
             break
     if array_shapes:
-        array_shapes = tuple([shape for shape in array_shapes if is_live_array(shape, _is_live, _distinct)])
+        array_shapes = tuple([shape for shape in array_shapes if is_live_array(shape, is_live, _distinct)])
     if shapes:
-        shapes = tuple([shape for shape in shapes if is_live_object(shape, _is_live)])
+        shapes = tuple([shape for shape in shapes if is_live_object(shape, is_live)])
     if array_shapes == raw.arrays and shapes == raw.objects:
         return raw
     return Value(raw.null, raw.booleans, raw.numbers, raw.strings, array_shapes, shapes)
-
-
-def _is_live(conj: Conj) -> bool:
-    return not is_never(conj)
 
 
 def _distinct(conj: Conj, limit: int) -> FewValues:

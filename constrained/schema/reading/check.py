@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 from urllib.parse import unquote
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
@@ -34,6 +34,11 @@ from constrained.schema.reading.size_estimates import MANY_TEXTS, is_large, with
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
 from constrained.work import spend
+
+try:
+    from constrained.schema.reading._well_formed import forms_of, survey
+except ImportError:  # no compiler
+    survey = None
 
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _SPECIAL = _NAMING.union(RISKY, REFERRING, ("anyOf",))
@@ -84,14 +89,22 @@ def check(library: Library, resource: Resource) -> None:
 
 def _survey(library: Library, root: Schema, resource: Resource, where: Where) -> None:
     """Check the schemas below `root` that no survey has seen yet; collect identifiers and references."""
+    if survey is None:
+        _survey_plainly(library, root, resource, where)
+    else:
+        survey(library, root, resource, where, _FUNCTIONS)
+
+
+def _survey_plainly(library: Library, root: Schema, resource: Resource, where: Where) -> None:
+    """As `_survey`, in Python."""
     outer, work = library.outer, 0
     todo: list[_Below] = [(root, resource, where, 0)]
     while todo:
         schema, resource, where, holder = todo.pop()
+        if schema is True or schema is False:
+            continue
         if type(schema) is not dict:
-            if schema is True or schema is False:
-                continue
-            raise SchemaError("not a schema", where=pointer(where), because="a schema is an object, true or false")
+            _refuse(where)
         if id(schema) in outer:
             library.further_outer.append((id(schema), holder))
             continue
@@ -103,22 +116,32 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
         entries: Iterable[tuple[str, Any]] = schema.items()
         if not _SPECIAL.isdisjoint(schema):
             resource, entries = _entered(library, schema, resource, where)
-        dialect = resource.dialect
-        forms: dict[str, _Form] = dialect.tables.get("forms") or _forms_of(dialect)
         for keyword, value in entries:
-            form = forms.get(keyword)
-            if form is None:
-                if keyword not in ANNOTATIONS:
-                    library.unknown.append((keyword, where, dialect))
-                continue
-            kinds, fits, below, looked_at = form
-            if type(value) not in kinds and not fits(value):
-                raise _misfit(keyword, value, dialect.rules[keyword], where)
-            if below is not None:
-                todo += below(keyword, value, resource, where, id(schema))
-            if looked_at:
-                _check_value(library, schema, keyword, where, dialect)
+            todo += _checked(library, schema, keyword, value, resource, where)
     spend(work)
+
+
+def _refuse(where: Where) -> NoReturn:
+    raise SchemaError("not a schema", where=pointer(where), because="a schema is an object, true or false")
+
+
+def _checked(
+    library: Library, schema: dict[str, Any], keyword: str, value: Any, resource: Resource, where: Where
+) -> Sequence[_Below]:
+    """Check a keyword of a schema; return the subschemas in its value."""
+    dialect = resource.dialect
+    forms: dict[str, _Form] = dialect.tables.get("forms") or _forms_of(dialect)
+    form = forms.get(keyword)
+    if form is None:
+        if keyword not in ANNOTATIONS:
+            library.unknown.append((keyword, where, dialect))
+        return ()
+    kinds, fits, below, looked_at = form
+    if type(value) not in kinds and not fits(value):
+        raise _misfit(keyword, value, dialect.rules[keyword], where)
+    if looked_at:
+        _check_value(library, schema, keyword, where, dialect)
+    return () if below is None else below(keyword, value, resource, where, id(schema))
 
 
 def _entered(
@@ -177,6 +200,17 @@ def _forms_of(dialect: Dialect) -> dict[str, _Form]:
         forms[keyword] = kinds, rule.fits, _BELOW[rule.holds], keyword in _LOOKED_AT
     dialect.tables["forms"] = forms
     return forms
+
+
+def _compiled_forms(dialect: Dialect) -> Any:
+    """As `_forms_of`, for the compiled walk."""
+    known = dialect.tables.get("compiled forms")
+    if known is None:
+        known = dialect.tables["compiled forms"] = forms_of(dialect.rules, ANNOTATIONS, _LOOKED_AT, _SPECIAL)
+    return known
+
+
+_FUNCTIONS = _compiled_forms, _entered, _checked, _refuse
 
 
 def _one(keyword: str, schema: Any, resource: Resource, where: Where, holder: int) -> list[_Below]:
@@ -293,6 +327,9 @@ def _resolve(library: Library, reference: Reference) -> Target:
     """Return what a reference points to, without regard to the dynamic scope."""
     schema, keyword, resource, where = reference
     text, at = schema[keyword], (where, keyword)
+    nearby = _nearby(library, resource, text) if keyword == "$ref" else None
+    if nearby is not None:
+        return nearby
     uri, fragment = split_fragment(text, at)
     if uri:
         target, new = library.find(joined(resource.uri, uri, at), at)
@@ -311,6 +348,24 @@ def _resolve(library: Library, reference: Reference) -> Target:
     found, place = resource.anchors[fragment]
     overridable = keyword == "$dynamicRef" and fragment in resource.dynamic_anchors
     return Target(found, resource, place, fragment if overridable else None)
+
+
+def _nearby(library: Library, resource: Resource, text: str) -> Target | None:
+    """Return what a plain pointer inside the resource leads to; None: there is more to it.
+
+    PERF: nearly all references are such, and to read one as a URI takes five functions.
+    """
+    if text[:2] != "#/" or "%" in text or "~" in text:
+        return None
+    value: Any = resource.root
+    where = resource.where
+    for step in text[2:].split("/"):
+        if type(value) is not dict or step not in value:
+            return None
+        value = value[step]
+        where = (where, step)
+        resource = library.embedded.get(id(value), resource)
+    return Target(value, resource, where) if type(value) in (dict, bool) else None
 
 
 def _walk(library: Library, resource: Resource, fragment: str, text: str, at: Where) -> Target:

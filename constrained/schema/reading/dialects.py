@@ -64,6 +64,11 @@ _BY_ADDRESS: Mapping[str, Dialect] = {
     "json-schema.org/draft/2019-09/schema": DRAFT_2019,
     "json-schema.org/draft/2020-12/schema": DRAFT_2020,
 }
+# PERF: as nearly all schemas spell them, and `by_uri` finds them
+BY_URI: Mapping[str, Dialect] = {
+    f"{scheme}://{address}{end}": dialect
+    for address, dialect in _BY_ADDRESS.items() for scheme in ("http", "https") for end in ("", "#")
+}
 
 
 def by_uri(uri: str) -> Dialect | None:

@@ -14,7 +14,7 @@ before. Tested in tests/test_schema_leaves.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -25,13 +25,17 @@ from constrained.schema.reading.nodes import Document, Node
 from constrained.schema.reading.resources import Library, Resource
 from constrained.schema.values import Conj
 
+try:
+    from constrained.schema.reading._keys import KeyWriter
+except ImportError:  # no compiler
+    KeyWriter = None
+
 MOST_LEAVES = 4096  # of one dialect; at the bound they start afresh, and whoever holds old ones keeps them
 _LARGEST = 64  # entries of a key
 _LEAF = 4_000  # bytes of a leaf and what is computed about it, estimated
 _LONGEST_LIST = 64  # members of an enum, and required properties
 
 Key: TypeAlias = tuple[Hashable, ...]
-Rules: TypeAlias = Mapping[str, object]
 
 _PLACED = frozenset({"$id", "id", "$schema", "nullable"})  # keywords of no rule that are not mere annotations
 _ATOMS = frozenset({str, int, float, bool, type(None), Decimal})
@@ -53,7 +57,7 @@ class _Leaves:
 
     def add(self, key: Key, schema: Any) -> Conj:
         """Return a new leaf; of two threads that meet one, one gets the other's."""
-        bare = _bare(schema, self._resource.dialect.rules)
+        bare = _WRITERS[id(self._resource.dialect)].bare(schema)
         charge(_LEAF)
         return self.known.setdefault(key, Node(self._document, bare, self._resource, (), "#").conj)
 
@@ -74,18 +78,33 @@ def leaf(conj: Conj) -> Conj | None:
     (signed,) = conj
     node = signed.node
     dialect, schema = node.resource.dialect, node.schema
-    writers = _WRITERS.get(id(dialect))
-    if not (signed.positive and schema) or writers is None:  # unions have no schema
+    writer = _WRITERS.get(id(dialect))
+    if not (signed.positive and schema) or writer is None:  # unions have no schema
         return None
-    key: list[Hashable] = []
-    if not _write(schema, writers, key):
+    key = writer.key(schema)
+    if key is None:
         return None
     place = id(dialect), node.document.asserted_formats
     leaves = _commons.get(place)
     if leaves is None or len(leaves.known) >= MOST_LEAVES:
         leaves = _commons[place] = _Leaves(dialect, asserted_formats=place[1])
-    written = tuple(key)
-    return leaves.known.get(written) or leaves.add(written, schema)
+    return leaves.known.get(key) or leaves.add(key, schema)
+
+
+class PlainWriter:
+    """Writes the schemas of one dialect, as the compiled `KeyWriter` does."""
+
+    def __init__(self, forms: Writers, functions: Sequence[Writer]) -> None:
+        self._writers = forms
+
+    def key(self, schema: Any) -> Key | None:
+        """Return what a schema says as a key; None: it is no leaf."""
+        key: list[Hashable] = []
+        return tuple(key) if _write(schema, self._writers, key) else None
+
+    def bare(self, schema: Any) -> Any:
+        """Return a leaf without its annotations, which may be long."""
+        return _bare(schema, self._writers)
 
 
 def _write(schema: Any, writers: Writers, key: list[Hashable]) -> bool:
@@ -166,24 +185,19 @@ def _is_scalar(schema: Any) -> bool:
     return type(kind) is str and kind in _SCALAR_TYPES
 
 
-def _bare(schema: Any, rules: Rules) -> Any:
-    """Return a leaf without its annotations, which may be long."""
+def _bare(schema: Any, writers: Writers) -> Any:
+    """As `PlainWriter.bare`."""
     if type(schema) is not dict:
         return schema
-    if schema.keys() <= rules.keys():
-        if _HOLDING.isdisjoint(schema):
-            return schema
-        found = dict(schema)
-    else:
-        found = {keyword: value for keyword, value in schema.items() if keyword in rules}
+    found = {keyword: value for keyword, value in schema.items() if keyword in writers}
     for keyword in _HOLDING.intersection(found):
         value = found[keyword]
         if type(value) is list:
-            found[keyword] = [_bare(part, rules) for part in value]
+            found[keyword] = [_bare(part, writers) for part in value]
         elif keyword in _MAPS:
-            found[keyword] = {name: _bare(part, rules) for name, part in value.items()}
+            found[keyword] = {name: _bare(part, writers) for name, part in value.items()}
         else:
-            found[keyword] = _bare(value, rules)
+            found[keyword] = _bare(value, writers)
     return found
 
 
@@ -220,6 +234,12 @@ def _writers(dialect: Dialect) -> Writers:
 
 
 _DIALECTS = (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, UNDECLARED)
-_WRITERS = {id(dialect): _writers(dialect) for dialect in _DIALECTS}
+_FUNCTIONS = (  # in the order in which the compiled writer numbers them
+    _write_as_is, _write_typed, _write_names, _write_enum, _write_const,
+    _write_schema, _write_properties, _write_scalars,
+)  # fmt: skip
+_WRITERS: Mapping[int, PlainWriter] = {
+    id(dialect): (KeyWriter or PlainWriter)(_writers(dialect), _FUNCTIONS) for dialect in _DIALECTS
+}
 _HOLDING = frozenset(keyword.name for keyword in KEYWORDS if keyword.interned and keyword.holds)
 _MAPS = frozenset(applying(Applies.INSIDE, holds=Holds.MAP))

@@ -30,7 +30,8 @@ Step = TypeVar("Step", str, int)
 _REF = frozenset({"$ref"})
 
 
-_serials = count()
+serials = count()
+_Lock = type(RLock())  # PERF: `RLock` is a function of Python
 
 
 class Node:
@@ -46,7 +47,7 @@ class Node:
         self.positive = SignedNode(self, True)
         self.conj: Conj = frozenset((self.positive,))
         self.plan: Any = None  # set by `keywords.by_type`, which sorts the keywords on first use
-        self.serial = next(_serials)  # orders conjunctions, so that results do not depend on hashes
+        self.serial = next(serials)  # orders conjunctions, so that results do not depend on hashes
 
     @property
     def negative(self) -> SignedNode:
@@ -66,7 +67,7 @@ class Node:
             return ALWAYS
         if schema is False:
             return NOTHING
-        inside = self._inside(keyword)
+        inside = self.entered(keyword)
         where: Where = inside if step is None else (inside, step)
         document = self.document
         node = document.node(schema, document.library.embedded.get(id(schema), self.resource), self.scope, where)
@@ -77,7 +78,7 @@ class Node:
 
         PERF: an object has dozens of them, and a call of `below` for each takes twice the time.
         """
-        document, resource, inside = self.document, self.resource, self._inside(keyword)
+        document, resource, inside = self.document, self.resource, self.entered(keyword)
         nodes, embedded = document.nodes, document.library.embedded
         scoped = bool(self.scope) or document.library.dynamic
         found = {}
@@ -92,7 +93,7 @@ class Node:
             found[name] = node.conj
         return found
 
-    def _inside(self, keyword: str) -> tuple[Where, str]:
+    def entered(self, keyword: str) -> tuple[Where, str]:
         """Return the place of a keyword's value."""
         inside = self.inside
         if inside is None or inside[1] is not keyword:
@@ -136,7 +137,7 @@ class Document:
         self.raw: dict[Conj, Any] = {}  # of `normalise` too, before it is asked which children have a value
         self.live: dict[Conj, bool] = {}  # whether a conjunction has a value, where decided
         self.denied: dict[Node, SignedNode] = {}  # `Node.negative`; threads agree on the first one
-        self.unlock()
+        self.lock = _Lock()
         unlocked_at_fork(self)
         self.nodes: dict[int | tuple[int, Scope], Node] = {}  # by id of the schema, and scope where there is one
         self._followed: dict[Node, Conj] = {}
@@ -145,7 +146,7 @@ class Document:
 
     def unlock(self) -> None:
         """Begin with a lock that nobody holds."""
-        self.lock = RLock()
+        self.lock = _Lock()
 
     def node(self, schema: Schema, resource: Resource, scope: Scope, where: Where) -> Node:
         """Return the node of a subschema; the first place where it is met names it in messages."""
@@ -262,4 +263,5 @@ def load(
     document = Document(library, formats)
     if isinstance(resource.root, bool) or not resource.root:
         return NOTHING if resource.root is False else ALWAYS
-    return document.follow(document.node(resource.root, resource, (), "#"))
+    node = document.node(resource.root, resource, (), "#")
+    return document.follow(node) if "$ref" in resource.root else node.conj

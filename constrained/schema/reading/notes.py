@@ -27,6 +27,7 @@ ANNOTATIONS = frozenset(
 _DRAFTS = (DRAFT_2020, DRAFT_2019, DRAFT_7, DRAFT_6, DRAFT_4)
 _LIKE = 0.8  # how alike two words are
 _MOST_SAID = 10_000
+_MOST_KNOWN, _LONGEST_KNOWN = 4096, 100  # words of a dialect, and characters of one; at the bound they start afresh
 _said: set[tuple[str, str]] = set()
 
 
@@ -45,7 +46,14 @@ def notes_of(unknown: Iterable[Unknown]) -> tuple[Note, ...]:
     """Return what there is to say about words that have no meaning in their dialect."""
     found = []
     for word, where, dialect in unknown:
-        because = _about(word, dialect)
+        known: dict[str, str | None] = dialect.tables.setdefault("notes", {})
+        because = known.get(word, "")
+        if because == "":
+            because = _about(word, dialect)
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            if len(word) <= _LONGEST_KNOWN:
+                known[word] = because
         if because is not None:
             kind, _, name = word.rpartition(":")
             found.append(Note(pointer((where, kind or word)), name if kind else word, because))
@@ -86,7 +94,6 @@ def _as_long(length: int) -> tuple[tuple[str, frozenset[str]], ...]:
     )
 
 
-@lru_cache(maxsize=4096)
 def _nearest(word: str) -> str | None:
     """Return the keyword that a word is like; letters that only one of the two has are not matched.
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from constrained.errors import SchemaError, shown
-from constrained.schema.reading.dialects import UNDECLARED, Dialect, by_uri, of_metaschema
+from constrained.schema.reading.dialects import BY_URI, UNDECLARED, Dialect, by_uri, of_metaschema
 from constrained.work import spend
 
 # a JSON pointer as a linked list: cheap to extend, spelled out only in errors
@@ -52,6 +52,8 @@ def split_fragment(uri: str, where: Where) -> tuple[str, str]:
     """
     if uri[:1] == "#":  # PERF: nearly all of them, and `urllib` takes 5 µs
         return "", uri[1:]
+    if uri.isascii() and "#" not in uri and "[" not in uri and "]" not in uri:  # with these it may be no URI
+        return uri, ""
     try:
         urlsplit(uri)
         found = urldefrag(uri)
@@ -62,6 +64,8 @@ def split_fragment(uri: str, where: Where) -> tuple[str, str]:
 
 def joined(base: str, uri: str, where: Where) -> str:
     """Return a URI relative to another; errors as of `split_fragment`."""
+    if not base:
+        return uri
     try:
         return urljoin(base, uri)
     except ValueError as error:
@@ -141,7 +145,9 @@ class Library:
             )
         dialect = self.dialect or UNDECLARED
         if isinstance(root, dict) and "$schema" in root:
-            dialect = self._dialect_of(root, dialect, where)
+            declared = root["$schema"]
+            draft = BY_URI.get(declared) if type(declared) is str else None
+            dialect = self._dialect_of(root, dialect, where) if draft is None else draft
         name = root.get(dialect.identifier) if isinstance(root, dict) else None
         at = where, dialect.identifier
         resource = Resource(

@@ -1,0 +1,386 @@
+"""The passes over schemas that are compiled, next to their plain twins: the same answers, errors, order and units of work.
+
+Schemas are those of the fuzzer, the malformed among them; a mutated compiled pass is found here.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from fuzz.random_schemas import DEBRIS, NAMES, TYPES, Schemas, parts
+
+from constrained import errors
+from constrained.schema import by_content, embed
+from constrained.schema.normal import normalise as normal
+from constrained.schema.reading import check as checking
+from constrained.schema.reading import dialects, interning
+from constrained.schema.reading.keywords import KEYWORDS
+from constrained.schema.reading.nodes import load
+from constrained.schema.reading.notes import ANNOTATIONS
+from constrained.schema.reading.resources import Library, pointer
+from constrained.schema.satisfiability import quick
+from constrained.schema.values import Conj
+from constrained.work import Budget, metered
+
+pytest.importorskip("constrained.schema.reading._well_formed", reason="no compiler")
+
+COUNT = 2_000
+DIALECTS = (dialects.DRAFT_4, dialects.DRAFT_6, dialects.DRAFT_7, dialects.DRAFT_2019, dialects.DRAFT_2020, dialects.UNDECLARED)
+UNITS = 1 << 40
+EVERY = sorted({keyword.name for keyword in KEYWORDS} | ANNOTATIONS | {"nullable", "x-word", "nonsense", "$recursiveAnchor"})
+VALUES: tuple[Any, ...] = (
+    *DEBRIS, *TYPES, [*TYPES], ["a", "b"], ["a", 1], [None, 1.5, True, "x"], [2**63, -(2**63), 2**64], [1 << 320], [1 << 14_000],
+    1 << 62, 2**63, 2**64, -(2**63), 1 << 320, 1 << 14_000, (1 << 31) - 1, (1 << 31) - 2, 1 << 31, 1.0, 1e400, Decimal("1.5"),
+    Decimal("1e9999"), [{}] * 9, [{"type": "string"}] * 7, [True] * 8, {"a": {"type": "null"}}, {"a": ["b"]}, {"a": [1]}, {"a": 1},
+    [{}, 1], {"a": {}, "b": 1}, "date", "uuid", "email", "int32", "#/properties/a", "http://example.com/a#b", "\u00e9", ["\u00e9"],
+)  # fmt: skip
+
+
+def schemas(count: int = COUNT) -> Iterator[Any]:
+    made = Schemas(11)
+    for _ in range(count):
+        yield made.make()
+
+
+@pytest.fixture
+def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Any]:
+    """Return what calls something with all passes in Python."""
+
+    def call(function: Callable[[], Any]) -> Any:
+        asker = normal.PlainAsker(quick.looks_live, normal._settled)
+        writers = {id(dialect): interning.PlainWriter(interning._writers(dialect), ()) for dialect in DIALECTS}
+        with monkeypatch.context() as patch:
+            patch.setattr(checking, "survey", None)
+            patch.setattr(quick, "is_plainly_live", quick.looks_live)
+            patch.setattr(normal, "plain_object", None)
+            patch.setattr(normal, "is_live", asker.is_live)
+            patch.setattr(normal, "is_never", asker.is_never)
+            patch.setattr(interning, "_WRITERS", writers)
+            patch.setattr(interning, "_commons", {})
+            return function()
+
+    return call
+
+
+def again(function: Callable[..., Any], *given: Any) -> Any:
+    """Return what a function returns when it is called again: patterns are known then, which the first calls pay for."""
+    function(*given)
+    function(*given)
+    return function(*given)
+
+
+def outcome(function: Callable[[], Any]) -> tuple[Any, Any, int]:
+    """Return what a function returns, or the error, and the units of work that it takes."""
+    budget = Budget(UNITS)
+    with metered(budget):
+        try:
+            found, error = function(), None
+        except (errors.ConstrainedError, RecursionError) as raised:
+            found, error = None, (type(raised), str(raised), getattr(raised, "where", None))
+    return found, error, UNITS - budget.left
+
+
+def checked(schema: Any, dialect: dialects.Dialect | None) -> Any:
+    """Return what the check of a schema collects, also where it ends in an error; schemas by number."""
+    library = Library({}, dialect)
+    _, error, units = outcome(lambda: checking.check(library, library.add(schema, "", "#")))
+    numbers: dict[int, int] = {}
+    for resource in library.resources.values():
+        for part in parts(resource.root):
+            numbers.setdefault(id(part), len(numbers))
+    at = numbers.get
+    return (
+        error, units, library.dynamic,
+        [(at(part), at(holder)) for part, holder in library.outer.items()],
+        [(at(part), at(holder)) for part, holder in library.further_outer],
+        [(at(part), word, at(id(to.schema), to.schema is True), pointer(to.where), to.dynamic) for (part, word), to in library.targets.items()],
+        *([at(id(part)) for part in found] for found in (library.doubtful, library.risky, library.negating, library.heavy)),
+        library.inexact, [(word, pointer(where), of.name) for word, where, of in library.unknown],
+        json.dumps([resource.root for resource in library.resources.values()][:1], default=str),
+    )  # fmt: skip
+
+
+def test_surveys_collect_the_same(plainly: Any) -> None:
+    kinds = set()
+    for number, schema in enumerate(schemas()):
+        dialect = (None, *DIALECTS)[number % 7]
+        found = again(checked, schema, dialect)
+        assert found == plainly(lambda schema=schema, dialect=dialect: checked(schema, dialect)), schema
+        kinds.add(None if found[0] is None else found[0][0])
+    assert {None, errors.SchemaError, errors.UnsupportedSchema} <= kinds
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_every_keyword_is_checked_with_every_value(dialect: dialects.Dialect, plainly: Any) -> None:
+    """Also below others, and beside an array's type."""
+    for word in EVERY:
+        for value in VALUES:
+            for schema in ({word: value}, {"type": "array", word: value, "items": {"properties": {"a": {word: value}}}}):
+                found = again(checked, schema, dialect) if "attern" in word else checked(schema, dialect)
+                assert found == plainly(lambda schema=schema: checked(schema, dialect)), schema
+
+
+class Text(str):
+    pass
+
+
+class Odd(dict):  # type: ignore[type-arg]
+    pass
+
+
+ODD: list[Any] = [
+    Odd(type="string"), OrderedDict(type=["string"]), {"properties": Odd(a={})}, {Text("type"): "string"}, {"type": Text("string")},
+    {"required": (Text("a"),)}, {"enum": (1, 2)}, {"properties": {Text("a"): {}}}, {"required": [Text("a")]}, {"minLength": True},
+    {"items": ()}, {"allOf": ({},)}, {1: 2}, {"properties": {None: {}}}, {"maxLength": 10**400}, {"type": b"string"}, [], None, 1,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", ODD, ids=repr)
+def test_values_of_other_types_are_read_as_ever(schema: Any, plainly: Any) -> None:
+    found = again(checked, schema, None)
+    assert found == plainly(lambda: checked(schema, None))
+    error = outcome(lambda: embed(schema))[1]
+    by_content._forget()
+    assert error == plainly(lambda: outcome(lambda: embed(schema))[1])
+
+
+def nested(word: str, depth: int, inner: Any) -> Any:
+    for _ in range(depth):
+        inner = {word: [inner] if word == "allOf" else {"a": inner} if word == "properties" else inner}
+    return inner
+
+
+@pytest.mark.parametrize("word", ["items", "properties", "not", "allOf", "additionalProperties"])
+@pytest.mark.parametrize("inner", [{"type": "string"}, {"type": 1}])
+def test_nesting_is_no_recursion(word: str, inner: Any, plainly: Any) -> None:
+    schema = nested(word, 100_000, inner)
+
+    def survey() -> Any:
+        library = Library({}, None)
+        return outcome(lambda: checking._survey(library, schema, library.add(schema, "", "#", own=True), "#"))[1:], len(library.outer)
+
+    assert survey() == plainly(survey)
+    for one in _last(schema, word), schema:
+        assert quick.is_plainly_live(one, {}) is quick.looks_live(one, {})
+        for writer in interning._WRITERS.values():
+            assert writer.key(one) is None or len(writer.key(one)) <= interning._LARGEST
+    while schema:  # what is freed by recursion would end the interpreter
+        schema = schema.pop(word, None) if type(schema) is dict else schema.pop("a", None) if schema else None
+        schema = schema[0] if type(schema) is list else schema.get("a", schema) if type(schema) is dict else None
+
+
+def _last(schema: Any, word: str) -> Any:
+    """Return the schema that is fifty levels further in."""
+    for _ in range(50):
+        schema = schema[word]
+        schema = schema[0] if word == "allOf" else schema["a"] if word == "properties" else schema
+    return schema
+
+
+def test_a_wide_schema(plainly: Any) -> None:
+    wide = {"type": "object", "properties": {f"k{number}": {"type": "string", "x": 1} for number in range(5_000)}}
+    wide["required"] = list(wide["properties"])
+    assert again(checked, wide, None) == plainly(lambda: checked(wide, None))
+    assert again(meaning, wide) == plainly(lambda: meaning(wide))
+
+
+def test_a_glance_sees_the_same(plainly: Any) -> None:
+    seen = set()
+    for schema in schemas():
+        with suppress(errors.ConstrainedError):
+            library = Library({}, None)
+            checking.check(library, library.add(schema, "", "#"))
+            for part in parts(library.resources[""].root):
+                if id(part) in library.outer:
+                    found = quick.is_plainly_live(part, library.targets)
+                    assert found is plainly(lambda part=part, targets=library.targets: quick.looks_live(part, targets)), part
+                    seen.add(found)
+    assert seen == {True, False}
+
+
+def test_nothing_that_was_not_checked_ends_the_process() -> None:
+    """Of a dialect without some keywords their values have any form."""
+    writers = interning._WRITERS.values()
+    for word in (*NAMES, "nullable"):
+        for value in VALUES:
+            for kind in ("object", "array", "string"):
+                with suppress(AttributeError, TypeError, ValueError):
+                    quick.is_plainly_live({"type": kind, word: value}, {})
+                with suppress(AttributeError, TypeError, ValueError):
+                    quick.is_plainly_live({"type": "object", "required": ["a"], "properties": value}, {})
+                for writer in writers:
+                    with suppress(AttributeError, TypeError):
+                        writer.key({"type": kind, word: value})
+
+
+def test_leaves_are_written_alike() -> None:
+    written = 0
+    for dialect in DIALECTS:
+        compiled = interning._WRITERS[id(dialect)]
+        plain = interning.PlainWriter(interning._writers(dialect), ())
+        assert type(compiled) is not type(plain)
+        for schema in schemas(COUNT // 3):
+            with suppress(errors.ConstrainedError):
+                library = Library({}, dialect)
+                checking.check(library, library.add(schema, "", "#"))
+                for part in (*parts(library.resources[""].root), True, False):
+                    if type(part) is bool or id(part) in library.outer:
+                        key = plain.key(part)
+                        found = compiled.key(part)
+                        assert repr(found) == repr(key), part
+                        if key is not None:
+                            written += 1
+                            bare = compiled.bare(part)
+                            assert repr(bare) == repr(plain.bare(part)) and compiled.key(bare) == key
+    assert written > 1000
+
+
+def test_the_longest_keys() -> None:
+    plain = interning.PlainWriter(interning._writers(dialects.UNDECLARED), ())
+    compiled = interning._WRITERS[id(dialects.UNDECLARED)]
+    lengths = set()
+    for count in range(70):
+        for schema in (
+            {"properties": {f"k{number}": {"type": "null"} for number in range(count)}},
+            {"properties": {f"k{number}": True for number in range(count)}},
+            {"required": [str(number) for number in range(count)]},
+            {"enum": [number if number % 2 else str(number) for number in range(count)]},
+            {"anyOf": [{"type": "string", "maxLength": number} for number in range(count)]},
+            nested("items", count, {"type": "string"}),
+        ):
+            key = plain.key(schema)
+            assert compiled.key(schema) == key
+            lengths.add(0 if key is None else len(key))
+    assert 0 in lengths and max(lengths) >= interning._LARGEST - 1
+
+
+def meaning(schema: Any, dialect: dialects.Dialect | None = None) -> Any:
+    """Return the normal forms of a schema and of what is in it, the nodes in the order in which they were met, and what
+    has a value, with the units of work."""
+
+    def read() -> Any:
+        start = load(schema, dialect=dialect)
+        found, queue = [], [start]
+        for conj in queue[:40]:
+            if not conj:
+                continue
+            never = normal.is_never(conj)
+            value = normal.normalise(conj)
+            below = [inner for shape in value.objects for _, inner in shape.named + shape.cells]
+            below += [inner for shape in value.arrays for inner in (*shape.prefix, shape.rest)]
+            found.append((never, shown(value), [normal.is_never(inner) for inner in below]))
+            queue += [inner for inner in dict.fromkeys(below) if inner not in queue]
+            del queue[40:]
+        if not start:
+            return found
+        document = next(iter(start)).node.document
+        nodes = sorted(document.nodes.values(), key=lambda node: node.serial)
+        first = nodes[0].serial if nodes else 0
+        places = [(node.serial - first, node.pointer, node.resource.where, [part.where for part in node.scope], len(node.conj)) for node in nodes]
+        plans = [repr_plan(normal.plan_of(node)) for node in nodes]
+        return found, places, plans, {shown(conj): lives for conj, lives in document.live.items()}
+
+    return outcome(read)
+
+
+def repr_plan(plan: Any) -> Any:
+    return plan.types, plan.plain, len(plan.scalars), len(plan.arrays), len(plan.objects), len(plan.operations), shown(plan.names)
+
+
+def shown(value: Any) -> Any:
+    """Return a value with the schemas in it as places."""
+    if isinstance(value, frozenset):
+        return frozenset(map(shown, value))
+    if isinstance(value, tuple):
+        return type(value).__name__, tuple(map(shown, value))
+    if hasattr(value, "node"):
+        node = value.node
+        same = node.positive is value if value.positive else node.negative is value
+        return node.pointer, value.positive, same and type(node).__name__
+    if is_dataclass(value):
+        return type(value).__name__, tuple(shown(getattr(value, field.name)) for field in fields(value))
+    return repr(value)
+
+
+ORDINARY: list[Any] = [
+    {"type": "object", **one, **other, **third}
+    for one in ({}, {"properties": {}}, {"properties": {"a": {"type": "string"}, "b": {}, "c": True, "d": False}},
+                {"properties": {"a": {"$ref": "#/$defs/d"}, "b": {"$ref": "#"}}, "$defs": {"d": {"type": "null"}}},
+                {"properties": {"\u00e9": {"minimum": 1}}})
+    for other in ({}, {"required": []}, {"required": ["a", "d"]}, {"required": ["z", "a", "z"]}, {"required": ["\u00e9"]})
+    for third in ({}, {"additionalProperties": False}, {"additionalProperties": True}, {"additionalProperties": {}},
+                  {"additionalProperties": {"type": "null"}}, {"additionalProperties": {"$ref": "#"}}, {"nullable": True},
+                  {"nullable": False}, {"minProperties": 1}, {"title": "t"}, {"patternProperties": {"^a": {"type": "null"}}})
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", [dialects.DRAFT_4, dialects.DRAFT_7, dialects.DRAFT_2019, dialects.UNDECLARED], ids=lambda of: of.name)
+def test_ordinary_objects_mean_the_same(dialect: dialects.Dialect, plainly: Any) -> None:
+    for schema in ORDINARY:
+        for one in schema, dict(reversed(schema.items())), {"anyOf": [schema, {"type": "string"}]}, {"items": schema, "minItems": 1}:
+            one = copy.deepcopy(one)
+            assert again(meaning, one, dialect) == plainly(lambda one=one: meaning(one, dialect)), one
+
+
+def test_schemas_mean_the_same(plainly: Any) -> None:
+    finished = 0
+    for schema in schemas(COUNT // 2):
+        found = again(meaning, schema)
+        assert found == plainly(lambda schema=schema: meaning(schema)), schema
+        finished += found[1] is None
+    assert finished > COUNT // 5
+
+
+def test_a_budget_that_ends_ends_at_the_same_place(plainly: Any) -> None:
+    """And a second try goes on from there, for as many units."""
+    schema = {"type": "object", "properties": {f"k{number}": {"type": "object", "required": ["x"]} for number in range(9)}}
+
+    def tries() -> list[Any]:
+        conj: Conj = load(schema)
+        found: list[Any] = []
+        while not found or type(found[-1]) is str:
+            with metered(Budget(len(found))) as budget:
+                try:
+                    found.append((shown(normal.normalise(conj)), budget.left))
+                except errors.LimitExceeded as error:
+                    found.append(str(error))
+        return found
+
+    assert tries() == plainly(tries)
+    assert len(tries()) > 3
+
+
+def test_errors_leave_nothing_behind() -> None:
+    """What the passes hold when they are broken off goes with them."""
+    wrong = [
+        {"properties": {f"k{number}": {"items": {"type": "string"}} for number in range(50)} | {"z": {"type": 1}}},
+        {"allOf": [{"minLength": -1}] * 9, "$ref": "#/x"}, {"items": {"properties": {"a": 1}}}, {"items": {"pattern": "("}},
+        {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}}, {"required": ["\ud800"], "type": "object"},
+    ]  # fmt: skip
+
+    def all_of_them() -> None:
+        for schema in wrong:
+            with suppress(errors.ConstrainedError):
+                conj = load(schema)
+                normal.normalise(conj)
+            with suppress(errors.ConstrainedError), metered(Budget(7)):
+                normal.normalise(load({"type": "object", "properties": {"a": {}, "b": {"type": "null"}}}))
+
+    for _ in range(50):
+        all_of_them()
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(300):
+        all_of_them()
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 600
