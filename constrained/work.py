@@ -86,11 +86,15 @@ class Budget:
         self.left = min(self.left + units, NO_LIMIT if self.limit is None else self.limit)
         self._next_check = max(self.left - CHECK, 0)
 
-    def renew(self) -> None:
-        """Begin another operation: a little is given back, and the deadline counts from now."""
+    def renew(self, done: int = 0) -> None:
+        """Begin another operation: a little is given back, and the deadline counts from now.
+
+        done: units that are taken off without a look, as the operation has ended by now.
+        """
         left = self.left + self.share  # PERF: `refill` written out
         limit = NO_LIMIT if self.limit is None else self.limit
-        self.left = left = left if left < limit else limit
+        left = left if left < limit else limit
+        self.left = left - done
         self._next_check = left - CHECK if left > CHECK else 0
         if self.deadline is not None:
             self._until = time.monotonic() + self.deadline

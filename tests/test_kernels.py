@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import islice, product
 
 import numpy as np
@@ -332,3 +333,36 @@ def test_small_operations_do_not_wear_a_budget_out():
             matcher.fill_mask(bitmask)
             matcher.advance(byte)
     assert constraint.budget.left > left - 2_000
+
+
+@pytest.mark.parametrize("stand", ["side by side", "all in one place", "by twos", "anywhere"])
+def test_tables_know_what_was_added(stand):
+    """Also while entries move to a larger table, and where more keys are near than stand there."""
+    look = pytest.importorskip("constrained.engine.kernel._inspection")
+    draw, table, known = random.Random(stand), look.Table(), {}
+    near = {"side by side": int, "all in one place": lambda _: 7, "by twos": lambda number: number // 2 - 9 & 0xFFFFFFFF}
+    for number in range(6_000):
+        key = draw.getrandbits(64), number % 3, near.get(stand, lambda _: draw.getrandbits(32))(number)
+        assert table.find(*key) == -1
+        table.add(*key, number)
+        known[key] = number
+        if number % 199 == 0 or number < 70:
+            assert all(table.find(*key) == value for key, value in known.items())
+    assert all(table.find(a ^ 1, b, near) == table.find(a, b + 3, near) == -1 for a, b, near in known)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kernels_agree_on_masks_of_many_blocks(seed):
+    """Eleven thousand tokens: what differs from a base is spread over all of a mask."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    texts = [bytes(text) for count in range(1, 5) for text in product(b'ab",:{}[]1', repeat=count)]
+    vocabulary = c.Vocabulary([*texts, None], special={"<eos>": len(texts)}, stop=[len(texts)])
+    grammar = c.Grammar.from_json_schema(
+        {
+            "type": "object",
+            "properties": {"a": {"type": "array", "items": {"type": "string", "maxLength": 3}}},
+            "additionalProperties": {"enum": [1, "b", {"b": 1}]},
+        }
+    )
+    places = [c.compile(grammar, vocabulary, kernel=kind).place() for kind in ("plain", "compiled")]
+    assert_kernels_agree(vocabulary, places, 9, seed)

@@ -52,6 +52,18 @@ def test_refills_stop_at_the_limit():
     assert budget.left == 10
 
 
+@pytest.mark.parametrize("limit", [None, 60, 5_000])
+@pytest.mark.parametrize("share", [0, 7, 5_000])
+def test_a_budget_is_renewed_behind_what_was_done(limit, share):
+    renewed, other = Budget(limit, share=share), Budget(limit, share=share)
+    for budget in (renewed, other):
+        budget.spend(50)
+    renewed.renew(12)
+    other.renew()
+    other.left -= 12
+    assert (renewed.left, renewed._next_check) == (other.left, other._next_check)
+
+
 def test_a_generation_may_take_thirty_milliseconds_a_token_for_ever():
     budget = CompileOptions().budget()
     for _ in range(200):

@@ -4,9 +4,9 @@
 Owns: nothing.  Borrows: a kernel, which it enters as any other caller does; asking may make states, never change one.
 Plain twin: `twin.automaton.PlainKernel.configurations`.
 """
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from constrained.engine.kernel._kernel cimport Kernel
-from constrained.engine.kernel._tables cimport Ints
+from constrained.engine.kernel._tables cimport Ints, Map, map_add, map_find, map_free
 from constrained.engine.kernel._trie cimport TrieNode
 from constrained.engine.kernel.automaton._machines cimport ACCEPTING, EXPANDED, Machine
 from constrained.engine.kernel.masks._building cimport IndependentMask
@@ -15,6 +15,22 @@ from constrained.engine.kernel.texts._positions cimport Position
 PLACES = ("BODY", "UTF8", "UTF8_ANY", "ESCAPE", "HEX", "HEX_ANY", "PAIR", "PAIR_U", "HEX_LOW", "PAIR_ANY", "PAIR_U_ANY",
           "HEX_LOW_ANY", "OCTAL", "DONE")
 KINDS = ("PLAIN", "POSITION", "ENTRY", "BEGIN", "NAMED", "OTHER")
+
+
+cdef class Table:
+    """A hash table as the parts of a kernel have, by itself."""
+    cdef Map entries
+
+    def __dealloc__(self):
+        map_free(&self.entries)
+
+    def find(self, uint64_t a, uint64_t b, uint32_t near):
+        """Return the value of a key that stands near others, -1: it is absent."""
+        return map_find(&self.entries, a, b, near)
+
+    def add(self, uint64_t a, uint64_t b, uint32_t near, int32_t value):
+        """Add a key that is absent."""
+        map_add(&self.entries, a, b, near, value)
 
 
 def _within(Kernel kernel, call):

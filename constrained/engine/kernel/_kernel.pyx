@@ -88,6 +88,7 @@ cdef class Kernel:
         self.masks = IndependentMasks(Builder(self.automaton, store.counter), store)
         walk = Walk(self.automaton)
         self.composer = Composer(self.dispatches, FiniteTexts(walk, self.masks), vocabulary.stop)
+        self.bytes = self.held()
         self.start = self.start_at(root, nullable) if root is not None else DEAD
 
     # -- one thread at a time ------------------------------------------------------------------------------------------
@@ -113,6 +114,7 @@ cdef class Kernel:
                 self.meter.close()
         finally:
             self.meter.ticks, self.meter.budget = 0, None
+            self.bytes = self.held()
             self.turnstile.leave()
         return 0
 
@@ -153,6 +155,7 @@ cdef class Kernel:
         finally:
             self.leave()
         self.root_bytes += ROOT + weight
+        self.bytes = self.held()
         return known
 
     # -- steps ---------------------------------------------------------------------------------------------------------
@@ -288,7 +291,7 @@ cdef class Kernel:
                 + self.automaton.bytes + self.composer.bytes)
 
     cdef bint full(self) noexcept:
-        return self.gone or self.held() > self.max_bytes
+        return self.gone or self.bytes > self.max_bytes
 
     def cached_bytes(self):
         """Return an estimate of the memory that the automaton holds, the vocabulary's shared masks not counted."""

@@ -67,9 +67,10 @@ cdef class Meter:
             if self.ticks >= LITTLE:    # what is done is done: nothing is raised for it any more
                 budget = self.budget if self.budget is not None else current()
                 if budget is not None:
-                    if not self.opened and self.budget is not None:
-                        budget.renew()      # as any operation that computes; else small ones wear a budget out
-                    budget.left -= self.ticks // TICKS
+                    if self.opened or self.budget is None:
+                        budget.left -= self.ticks // TICKS
+                    else:       # as any operation that computes; else small ones wear a budget out
+                        budget.renew(self.ticks // TICKS)
         finally:
             self.ticks = 0
             if self.opened and self.budget is not None:

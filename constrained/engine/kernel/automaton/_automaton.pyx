@@ -18,14 +18,15 @@ per KB, and walks of the trie make some thirty states per mask.  A state that is
 a token, has no row at all.
 """
 from cython cimport final
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 from constrained.engine.memory._arena cimport arena_free, arena_take
 from constrained.engine.memory._memory cimport cleared, enlarged
 from constrained.engine.memory._meter cimport SLICE
 from constrained.engine.kernel._tables cimport (
-    Ints, Map, ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, mix)
+    Ints, Map, ints_add, ints_free, ints_put, ints_room, map_add, map_find, map_free, map_get, map_put, map_room,
+    mix, pair)
 from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._closure cimport Closure
 from constrained.engine.kernel.automaton._machines cimport Machine, Machines
@@ -100,13 +101,15 @@ cdef class Automaton:
 
     cdef int intern(self, const Ints* configurations, int flags) except -1:
         """Return the state with these configurations, which are closed and sorted."""
-        cdef uint64_t a = flags + 1, b = 0xA5A5
+        cdef uint64_t a = flags + 1
+        cdef uint32_t near = 0
         cdef const int32_t* numbers = configurations.at
         cdef int i, known, candidate, first, count = configurations.size
-        for i in range(count):
-            a = mix(a, <uint64_t><unsigned int>numbers[i])
-            b = mix(b ^ a, i)
-        known = map_get(&self.ids, a, b)
+        for i in range(0, count, 2):
+            a = mix(a, pair(numbers[i], numbers[i + 1]))
+            near = max(near, <uint32_t>numbers[i + 1])
+        near += a & 7       # some states have one stack; the last ones made have the last stacks
+        known = map_find(&self.ids, a, count, near)
         candidate = known
         while candidate >= 0:
             if self.states[candidate].count == count and self.states[candidate].flags == flags:
@@ -120,7 +123,7 @@ cdef class Automaton:
         map_room(&self.ids)
         candidate = self.add(configurations, flags)
         if known < 0:
-            map_put(&self.ids, a, b, candidate)
+            map_add(&self.ids, a, count, near, candidate)
         else:
             while self.next.at[known] >= 0:
                 known = self.next.at[known]

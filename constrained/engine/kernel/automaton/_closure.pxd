@@ -38,6 +38,8 @@ cdef class Closure:
     cdef int clear(self) except -1
     cdef void release(self) noexcept
     # internals
+    cdef bint take_closed(self, const Ints* seeds) except -1
+    cdef bint stands(self, int q) noexcept
     cdef int reach_all(self, const Ints* seeds) except -1
     cdef int reach_work(self) except -1
     cdef int reach(self, int q, int stack) except -1

@@ -108,7 +108,9 @@ cdef class Dispatches:
         if self.machines.at[after >> 1].kind == OTHER:
             found = starting(self.objects.names(after), start, most)
             if found is not None:
-                found += [text for text in self.objects.unnamed(after) if text.startswith(start)]
+                for text in self.objects.unnamed(after):
+                    if (<str>text).startswith(start):
+                        found.append(text)
             return found
         texts = self.machines.objects[after >> 1].special
         in_order = self.sorted_texts.get(texts)

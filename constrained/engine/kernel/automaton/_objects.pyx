@@ -14,13 +14,14 @@ Plain twin: `schema.machines.object`, whose positions expand to the same edges o
 kernel runs that.
 """
 from cython cimport final
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 from constrained.engine.memory._memory cimport allotted, enlarged
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport (
-    Ints, Map, bits_in, ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, mix, pair)
+    Ints, Map, bits_in, ints_add, ints_free, ints_put, ints_room, map_add, map_find, map_free, map_get, map_put,
+    map_room, mix, pair)
 from constrained.engine.kernel.automaton._machines cimport DISPATCH, EXPANDED, Machine, Machines, RECORDS, REFUSES
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -165,10 +166,11 @@ cdef class Objects:
         """Intern the set whose words stand at the end of `set_words`."""
         cdef int width = self.tables[table].width, first = self.set_words.size - width, i, known, candidate
         cdef uint64_t a = pair(table, others), b = count
+        cdef uint32_t near = 8 * table + others + count
         for i in range(first, self.set_words.size):
             a = mix(a, <uint64_t><unsigned int>self.set_words.at[i])
             b = mix(b ^ a, i - first)
-        known = candidate = map_get(&self.set_ids, a, b)
+        known = candidate = map_find(&self.set_ids, a, b, near)
         while candidate >= 0:
             if (self.sets[candidate].table == table and self.sets[candidate].others == others
                     and self.sets[candidate].count == count):
@@ -189,7 +191,7 @@ cdef class Objects:
         self.set_count += 1
         ints_put(&self.set_next, -1)
         if known < 0:
-            map_put(&self.set_ids, a, b, candidate)
+            map_add(&self.set_ids, a, b, near, candidate)
         else:
             while self.set_next.at[known] >= 0:
                 known = self.set_next.at[known]

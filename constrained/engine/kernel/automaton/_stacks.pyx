@@ -16,12 +16,13 @@ Source: Tomita 1986 (graph-structured stacks); sets in canonical form: ours.
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cython cimport final
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport (
-    Ints, Map, ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, mix, pair)
+    Ints, Map, ints_add, ints_free, ints_put, ints_room, map_add, map_find, map_free, map_get, map_put,
+    map_room, mix, pair)
 
 from constrained.engine.twin.spelling import decode
 from constrained.errors import LimitExceeded
@@ -83,12 +84,15 @@ cdef class Stacks:
     cdef int settle(self, int first) except -1:
         """Intern the frames that stand at the end of `frames` from `first` on, sorted and distinct in (after,
         record)."""
-        cdef uint64_t a = 0x51ED, b = 0x7F4A
+        cdef uint64_t a = 0x51ED
+        cdef uint32_t near = 0
         cdef int i, count = self.frames.size - first, known, candidate, start
-        for i in range(first, self.frames.size):
-            a = mix(a, <uint64_t><unsigned int>self.frames.at[i])
-            b = mix(b ^ a, <uint64_t>i - first)
-        known = map_get(&self.ids, a, b)
+        cdef const int32_t* frame
+        for i in range(first, self.frames.size, 3):
+            frame = self.frames.at + i
+            a = mix(a, mix(pair(frame[0], frame[1]), frame[2]))
+            near += <uint32_t>(frame[0] + frame[1] + frame[2])
+        known = map_find(&self.ids, a, count, near)
         candidate = known
         while candidate >= 0:
             start = self.first.at[candidate]
@@ -108,7 +112,7 @@ cdef class Stacks:
         ints_put(&self.first, self.frames.size)
         ints_put(&self.next, -1)
         if known < 0:
-            map_put(&self.ids, a, b, candidate)
+            map_add(&self.ids, a, count, near, candidate)
         else:
             while self.next.at[known] >= 0:
                 known = self.next.at[known]

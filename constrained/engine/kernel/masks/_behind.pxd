@@ -20,12 +20,14 @@ cdef class Behind:
     cdef Automaton automaton
     cdef Map popped_states          # stack -> state behind a text above it, frames that record left out
     cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
+    cdef Map values                 # (Dispatch, parent stack) -> state behind the value of an ordinary key
     cdef dict begun_texts           # record -> its text, see `begun`
     cdef dict named_exits           # (mask of a key, id of names) -> ({exit node: name}, names)
     cdef Ints seeds                 # configurations behind a text
 
     cdef int popped(self, int stack) except -1
     cdef int ordinary(self, int after, int parent) except -1
+    cdef int value(self, int after, int parent) except -1
     cdef int following(self, int after, object text, int parent) except -1
     cdef dict special_exits(self, int node, int after, int record)
     cdef dict special_groups(self, IndependentMask mask, int q, int after, int record, bint everything)

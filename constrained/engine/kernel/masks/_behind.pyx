@@ -5,8 +5,9 @@
     a Dispatch asks for the text ── ordinary ──► one state for all texts that are not special
                                  └─ following ──► one for each special text, at the exits of `special_exits` or,
                                                   of texts in quotes, `special_groups`
+    an ordinary key whose value has ended ── value ──► one for each set of written keys and stack
 
-Owns: the states behind texts, the beginnings of recorded texts, the exits of names.  Borrows: the automaton, which it
+Owns: the states behind texts and values, the beginnings of recorded texts, the exits of names.  Borrows: the automaton, which it
 adds states to; stacks, positions and the trie; `Dispatches`, for what follows a recorded text; the meter of work.
 Invariant: `ordinary` reads all that lies behind any text that is not special, see `machine.Dispatch`.
 Plain twin: `twin.automaton.PlainKernel._returned`, which has one frame for each text.
@@ -46,6 +47,7 @@ cdef class Behind:
         ints_free(&self.seeds)
         map_free(&self.popped_states)
         map_free(&self.generic)
+        map_free(&self.values)
 
     cdef int clear(self) except -1:
         """Forget all states."""
@@ -99,12 +101,15 @@ cdef class Behind:
             if len(names) <= len(groups):
                 return self.special_keys(mask, names, self.dispatches.objects.unnamed(after))
         special = None if everything else self.dispatches.special_texts(after, so_far, len(groups))
-        if special is not None:
-            ends = [(text[len(so_far):], text) for text in special]
-        else:
-            ends = [(end, so_far + end) for end in groups
-                    if everything or self.dispatches.is_special(after, so_far + end)]
-        return {node: text for end, text in ends for node in groups.get(end, ())}
+        found = {}
+        if special is None:
+            special = [so_far + end for end in groups if everything or self.dispatches.is_special(after, so_far + end)]
+        for text in special:
+            exits = groups.get(text[len(so_far):])
+            if exits is not None:
+                for node in exits:
+                    found[node] = text
+        return found
 
     cdef dict special_keys(self, IndependentMask mask, tuple names, object unnamed):
         """Return {exit node: text} for the names of an object and its written keys without one, at the start of a key.
@@ -134,6 +139,17 @@ cdef class Behind:
         if known < 0:
             known = self.following(after, None, parent)
             map_put(&self.generic, after, parent, known)
+        return known
+
+    cdef int value(self, int after, int parent) except -1:
+        """Return the state behind the value of an ordinary key of a native object.
+
+        PERF: 1,000 instructions less for each further token of a key.
+        """
+        cdef int known = map_get(&self.values, after, parent)
+        if known < 0:
+            known = self.automaton.enter(self.dispatches.objects.position_behind(after), parent, 0)
+            map_put(&self.values, after, parent, known)
         return known
 
     cdef int following(self, int after, object text, int parent) except -1:

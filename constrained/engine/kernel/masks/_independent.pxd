@@ -19,8 +19,7 @@ cdef class IndependentMasks:
     cdef Automaton automaton
     cdef Positions positions
     cdef Languages languages
-    cdef dict known                 # text position -> its mask
-    cdef list parts                 # the mask of each (text position, trie node)
+    cdef list parts                 # the mask of each (text position, trie node); -1: the whole one
     cdef Map part_ids
     cdef list behind_keys           # (the mask of a key, the mask behind it) of each (that mask's address, entry)
     cdef Map behind_ids

@@ -42,7 +42,7 @@ cdef class IndependentMasks:
         self.builder, self.store = builder, store
         self.meter, self.trie, self.automaton = builder.meter, builder.trie, builder.automaton
         self.positions, self.languages = builder.positions, builder.positions.languages
-        self.known, self.parts, self.behind_keys = {}, [], []
+        self.parts, self.behind_keys = [], []
 
     def __dealloc__(self):
         map_free(&self.part_ids)
@@ -52,7 +52,7 @@ cdef class IndependentMasks:
         """Forget which mask belongs to which position; the vocabulary keeps them."""
         map_free(&self.part_ids)
         map_free(&self.behind_ids)
-        self.known, self.parts, self.behind_keys = {}, [], []
+        self.parts, self.behind_keys = [], []
         return 0
 
     cdef IndependentMask empty(self):
@@ -76,14 +76,13 @@ cdef class IndependentMasks:
 
     cdef IndependentMask whole(self, int q):
         """Return what tokens do inside the text at position q."""
-        cdef IndependentMask found
-        known = self.known.get(q)
-        if known is not None:
-            return known
+        cdef int known = map_get(&self.part_ids, q, -1)
+        if known >= 0:
+            return self.parts[known]
         ask(self.meter)
-        found = self.make_whole(q)
-        self.known[q] = found
-        return found
+        self.parts.append(self.make_whole(q))
+        map_put(&self.part_ids, q, -1, len(self.parts) - 1)
+        return self.parts[len(self.parts) - 1]
 
     cdef IndependentMask make_whole(self, int q):
         """Return that of the vocabulary, or make it."""

@@ -18,12 +18,35 @@ from constrained.engine.memory._memory cimport allotted, cleared
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, mix
 from constrained.engine.kernel._trie cimport TrieNode
 
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    static __inline int lowest_bit(uint64_t word) { unsigned long at; _BitScanForward64(&at, word); return (int)at; }
+    #else
+    #define lowest_bit(word) __builtin_ctzll(word)
+    #endif
+    /* bit i: byte i of eight is odd */
+    static inline uint64_t marks_of_eight(const uint8_t *bytes) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        word = __builtin_bswap64(word);
+    #endif
+        return (word & 0x0101010101010101u) * 0x0102040810204080u >> 56;
+    }
+    """
+    int lowest_bit(uint64_t word) noexcept nogil
+    uint64_t marks_of_eight(const uint8_t* bytes_) noexcept nogil
+
 cdef enum:
     BLOCK = 4                   # words of a block
     BLOCK_SHIFT = 2
     BLOCK_BITS = 7              # a token's number without these is its block's
     RECORD = 1 + BLOCK
-    MERGED = 2
+    MERGED = 3                  # odd, as 1 is
     HELD = 4                    # masks in a buffer that are told from others
 
 
@@ -37,7 +60,7 @@ cdef struct Worklist:           # what is still to be added to a buffer
 
 cdef struct MaskBuffer:
     uint32_t* bits              # (blocks * BLOCK,) tokens beside those of `base`; zero between masks
-    # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 8
+    # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 64
     uint8_t* touched
     const uint32_t* base        # a whole context-independent mask, padded to whole blocks, or NULL
     void* base_of               # the IndependentMask that it is of, borrowed
@@ -66,7 +89,7 @@ cdef inline int buffer_begin(MaskBuffer* buffer, int words) except -1:
     """Give a buffer its memory; `words` are those of a mask."""
     buffer.words, buffer.blocks = words, (words + BLOCK - 1) // BLOCK
     buffer.bits = <uint32_t*>cleared(BLOCK * (buffer.blocks + 8), 4)
-    buffer.touched = <uint8_t*>cleared(buffer.blocks + 8, 1)
+    buffer.touched = <uint8_t*>cleared(buffer.blocks + 64, 1)
     buffer.records.at = <int32_t*>allotted(RECORD * (buffer.blocks + 1), 4)
     return 0
 
@@ -158,8 +181,8 @@ cdef inline void merge_base(MaskBuffer* buffer, int block) noexcept nogil:
     buffer.touched[block] = MERGED
 
 
-cdef inline void take_block(MaskBuffer* buffer, int block, int32_t* words) noexcept nogil:
-    """Write a block with the base's tokens in it, and clear it.
+cdef inline void take_block(MaskBuffer* buffer, int block, int32_t* words, uint64_t* lanes) noexcept nogil:
+    """Write a block with the base's tokens in it, clear it, and hash it into two lanes.
 
     PERF: in halves of a block; words that are read again as a whole, right after each was written, wait for each other.
     """
@@ -172,30 +195,54 @@ cdef inline void take_block(MaskBuffer* buffer, int block, int32_t* words) noexc
         half[0] |= more[0]
         half[1] |= more[1]
     memcpy(words, half, 4 * BLOCK)
+    lanes[0] = (lanes[0] ^ half[0]) * <uint64_t>0x9E3779B97F4A7C15
+    lanes[1] = (lanes[1] ^ half[1]) * <uint64_t>0x9E3779B97F4A7C15 + block
+    lanes[0] ^= lanes[0] >> 29
+    lanes[1] ^= lanes[1] >> 29
+
+
+cdef inline int pack_blocks(MaskBuffer* buffer, uint64_t* digest) noexcept nogil:
+    """Move the touched blocks to `records`; return how many, and a hash of them in `digest`.
+
+    PERF: which blocks were touched is as good as chance, so that a branch for each would be guessed wrongly for every
+    second one; four lanes, so that no product waits for the one before.
+    """
+    cdef int at, i, block, count = 0
+    cdef int32_t* record = buffer.records.at
+    cdef uint64_t marks
+    cdef uint64_t lanes[4]
+    for i in range(4):
+        lanes[i] = i + 1
+    for at in range(0, buffer.blocks, 64):
+        marks = 0
+        for i in range(8):
+            marks |= marks_of_eight(buffer.touched + at + 8 * i) << 8 * i
+        if not marks:
+            continue
+        while marks:
+            block = at + lowest_bit(marks)
+            marks &= marks - 1
+            record[0] = block
+            take_block(buffer, block, record + 1, lanes + 2 * (count & 1))
+            record += RECORD
+            count += 1
+        memset(buffer.touched + at, 0, 64)
+    digest[0] = mix(mix(lanes[0], lanes[1]), mix(lanes[2], lanes[3]))
+    return count
 
 
 cdef inline Mask* pack(MaskBuffer* buffer, Arena* arena, uint64_t* digest) except NULL:
     """Return the finished mask and a number that equal masks share; the buffer is left clear."""
-    cdef int eight, block, i, token, count = 0, words = buffer.words
-    cdef int32_t* record = buffer.records.at
+    cdef int i, token, count, words = buffer.words
     cdef const uint32_t* base = buffer.base
     cdef Mask* mask
     for i in range(buffer.removed.size):
         token = buffer.removed.at[i]
         merge_base(buffer, token >> BLOCK_BITS)
         buffer.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-    for eight in range(0, buffer.blocks, 8):
-        if not (<uint64_t*>(buffer.touched + eight))[0]:
-            continue
-        for block in range(eight, eight + 8):
-            if buffer.touched[block]:
-                record[0] = block
-                take_block(buffer, block, record + 1)
-                record += RECORD
-                count += 1
-        (<uint64_t*>(buffer.touched + eight))[0] = 0
+    count = pack_blocks(buffer, digest)
     buffer.base, buffer.base_of, buffer.held_count, buffer.removed.size = NULL, NULL, 0, 0
-    digest[0] = digest_of(buffer.records.at, RECORD * count) ^ <size_t>base
+    digest[0] ^= <size_t>base
     # PERF: where memory is the limit, a list of blocks is written at a third of the speed of whole masks
     if 3 * RECORD * count <= words:
         mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * RECORD * <size_t>count)
@@ -206,22 +253,6 @@ cdef inline Mask* pack(MaskBuffer* buffer, Arena* arena, uint64_t* digest) excep
     mask.base, mask.count = NULL, -1
     write_blocks(base, buffer.records.at, count, words, <uint32_t*>listed(mask))
     return mask
-
-
-cdef inline uint64_t digest_of(const int32_t* words, int count) noexcept nogil:
-    """Return a hash of some words, in four lanes, so that no product waits for the one before."""
-    cdef uint64_t lane[4]
-    cdef const uint64_t* pairs = <const uint64_t*>words
-    cdef int i, j
-    for j in range(4):
-        lane[j] = <uint64_t>count + j
-    for i in range(0, count // 2 - 3, 4):
-        for j in range(4):
-            lane[j] = (lane[j] ^ pairs[i + j]) * <uint64_t>0x9E3779B97F4A7C15
-            lane[j] ^= lane[j] >> 29
-    for i in range(count & ~7, count):
-        lane[i & 3] = (lane[i & 3] ^ <uint32_t>words[i]) * <uint64_t>0x9E3779B97F4A7C15
-    return mix(mix(lane[0], lane[1]), mix(lane[2], lane[3]))
 
 
 cdef inline bint is_same_mask(const Mask* one, const Mask* other, int words) noexcept nogil:

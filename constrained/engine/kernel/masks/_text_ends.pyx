@@ -206,7 +206,7 @@ cdef class TextEnds:
         cdef int at, i, first, ended = UNKNOWN
         behind = self.masks.behind_key(key, self.objects.lonely_entry(after), self.objects.shared_name(after))
         if behind.exits.size:
-            ended = self.automaton.enter(self.objects.position_behind(after), parent, 0)
+            ended = self.behind.value(after, parent)
         if mask.base is None and not apart.size:
             self.unions.add(self.buffer, behind, NULL)
             return self.walk_exits(behind, 0, behind.exits.size, ended)

@@ -21,7 +21,8 @@ from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport allotted, enlarged, MOST_ITEMS
 from constrained.engine.memory._meter cimport Meter, TICKS, ask, work
 from constrained.engine.kernel._tables cimport (
-    Ints, Map, first_not_below, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, pair)
+    Ints, Map, first_not_below, ints_free, ints_put, ints_room, map_add, map_find, map_free, map_get, map_put,
+    map_room, pair)
 
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
@@ -160,8 +161,7 @@ cdef class Languages:
     cdef int excluded_of(self, tuple texts, object excluded) except -1:
         """Return the number of a set of excluded texts, given as a bitmask."""
         key = (id(texts), excluded)
-        known = self.excluded_ids.get(key)
-        if known is None:
+        if (known := self.excluded_ids.get(key)) is None:
             offers = ~excluded & ((1 << <object>len(texts)) - 1)  # a Python int: a C one has 64 bits
             raw = offers.to_bytes(len(texts) // 8 + 8, "little")
             known = self.excluded_ids[key] = self.offered(len(texts), <const uint8_t*><const char*>raw)
@@ -203,13 +203,13 @@ cdef class Languages:
     cdef int literals(self, int texts, int excluded, int low, int high, int depth) except -1:
         cdef uint64_t a = pair(texts, excluded), b = (<uint64_t>low << 42) | (<uint64_t>high << 20) | <uint64_t>depth
         cdef bint wide = depth >> 20 or high >> 22
-        cdef int known
+        cdef int known, near = texts + excluded + low + depth
         cdef LanguageAt* at
         if wide:
             found = self.wide_ids.get((texts, excluded, low, high, depth))
             known = -1 if found is None else found
         else:
-            known = map_get(&self.literal_ids, a, b)
+            known = map_find(&self.literal_ids, a, b, near)
         if known >= 0:
             return known
         known = self.fresh()
@@ -219,7 +219,7 @@ cdef class Languages:
         if wide:
             self.wide_ids[texts, excluded, low, high, depth] = known
         else:
-            map_put(&self.literal_ids, a, b, known)
+            map_add(&self.literal_ids, a, b, near, known)
         return known
 
     cdef int length(self, int texts, int index) noexcept:
