@@ -143,7 +143,8 @@ cdef _value(dict named, list required, others, bint bounded):
         for key in required:
             if PyObject_RichCompareBool(named[key], _NOTHING, Py_EQ):
                 return _new_tuple(_Value, (*_NO_SCALARS, ()))
-    keys = _NO_KEYS if required is None else frozenset(required)
+    # by way of a dictionary, as `objects.required` makes it: another order would be another amount of work now and then
+    keys = _NO_KEYS if required is None else frozenset(dict.fromkeys(required))
     shape = _new_tuple(_Shape, (tuple(named.items()), keys, cells, 0, None, ()))
     return _new_tuple(_Value, (*_NO_SCALARS, (shape,)))
 
