@@ -35,8 +35,8 @@ cdef class Kernel:
     cdef Composer composer
     cdef readonly int start
     cdef dict roots_known           # (root, nullable) -> state
-    # PERF: `bytes` is what `held` said when the last operation ended; it reads as many lines of memory as there are parts
-    cdef long max_bytes, root_bytes, bytes
+    cdef long max_bytes, root_bytes
+    cdef long bytes                 # PERF: what `held` said when the last operation ended; it looks into all parts
     cdef object __weakref__
     cdef bint gone                  # emptied: no state is known any more
     cdef bint used                  # since somebody last asked

@@ -7,8 +7,9 @@
                                                   of texts in quotes, `special_groups`
     an ordinary key whose value has ended ── value ──► one for each set of written keys and stack
 
-Owns: the states behind texts and values, the beginnings of recorded texts, the exits of names.  Borrows: the automaton, which it
-adds states to; stacks, positions and the trie; `Dispatches`, for what follows a recorded text; the meter of work.
+Owns: the states behind texts and values, the beginnings of recorded texts, the exits of names.  Borrows: the
+automaton, which it adds states to; stacks, positions and the trie; `Dispatches`, for what follows a recorded text; the
+meter of work.
 Invariant: `ordinary` reads all that lies behind any text that is not special, see `machine.Dispatch`.
 Plain twin: `twin.automaton.PlainKernel._returned`, which has one frame for each text.
 """
