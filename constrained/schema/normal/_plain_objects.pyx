@@ -9,7 +9,7 @@ nodes in the same order, and the same units of work.  References and subschemas 
 Also here: `is_never` of what is known or plainly live, which is asked of every key that an object has.
 
 Owns: nothing.  Borrows: the tables of documents, in which nodes and answers are entered.
-Plain twin: `normalise.plain_value` and `normalise.asked`; compared in tests/test_schema_compiled.py.
+Plain twin: `normalise.plain_value` and `normalise.PlainAsker`; compared in tests/test_schema_compiled.py.
 """
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
 from cpython.long cimport PyLong_AsLong, PyLong_FromVoidPtr

@@ -4,7 +4,7 @@
 Owns: nothing.  What is not plainly right, or says more than its form does (patterns, identifiers, references, large
 numbers), goes to the functions of `check`, keyword by keyword and in the order in which its own walk comes to it; so
 the errors are theirs, and what they collect has the same order.
-Plain twin: `check._survey`; compared in tests/test_schema_compiled.py.
+Plain twin: `check._survey_plainly`; compared in tests/test_schema_compiled.py.
 """
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
 from cpython.list cimport PyList_Append
@@ -275,7 +275,10 @@ cdef class Walk:
 
 
 def survey(library, root, resource, where, functions):
-    """As `check._survey`.  functions: what gives the forms of a dialect, notes a schema's names and references, checks
-    one keyword, and refuses what is no schema."""
+    """As `check._survey_plainly`.
+
+    functions: what gives the forms of a dialect, notes a schema's names and references, checks one keyword, and refuses
+    what is no schema.
+    """
     cdef Walk walk = Walk(library, functions)
     walk.walk(root, resource, where)
