@@ -179,27 +179,37 @@ def embed(
     content, with all its machines, see `by_content`.
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
-    if documents is not None and not isinstance(documents, Mapping):
-        example = 'documents={"https://…": {…}}'
-        raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
+    if documents is not None:
+        _check_documents(documents)
     if separators is not None or indent is not None or type(whitespace) is not str:
         whitespace = _laid_out(whitespace, separators, indent)
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
     key, copy = content_of(schema, documents, *written, None if tags is None else tuple(tags), *further)
-    own = copy is not None and unsupported == "raise"  # what is widened is read several times
-    read = copy if own else schema
     found = None if key is None else _recent.get(key)
     if found is None:
-        try:
-            made = EmbeddedSchema(read, _options(*written, tags, *further), documents, key, own=own)
-        except RecursionError as error:
-            too_deep = "the schema nests too deeply"
-            raise LimitExceeded(too_deep, where=place() or "#", instead="flatten it, or use $ref") from error
+        own = copy is not None and unsupported == "raise"  # what is widened is read several times
+        made = _made(copy if own else schema, _options(*written, tags, *further), documents, key, own=own)
         found = made if key is None else _recent.put(key, made)
     if found.notes:
         report(found.notes, strict=strict)
     return found
+
+
+def _check_documents(documents: object) -> None:
+    """Refuse what holds no schemas by URI."""
+    if not isinstance(documents, Mapping):
+        example = 'documents={"https://…": {…}}'
+        raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
+
+
+def _made(schema: Any, *given: Any, own: bool) -> EmbeddedSchema:
+    """Return the machine of a schema that is not known; errors as of `embed`."""
+    try:
+        return EmbeddedSchema(schema, *given, own=own)
+    except RecursionError as error:
+        at = place() or "#"
+        raise LimitExceeded("the schema nests too deeply", where=at, instead="flatten it, or use $ref") from error
 
 
 def _is_layout(whitespace: Any) -> bool:
