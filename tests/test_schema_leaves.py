@@ -407,7 +407,7 @@ def test_equal_tools_have_equal_machines() -> None:
         [symbol.machine for symbol in chat.grammar(copy.deepcopy(tools)).symbols() if hasattr(symbol, "machine")]
         for _ in range(2)
     ]
-    assert machines[0][0].state() is machines[1][0].state()
+    assert machines[0][0].machine.state() is machines[1][0].machine.state()
 
 
 @pytest.mark.parametrize("keyword", ["properties", "items"])

@@ -1,0 +1,177 @@
+"""Arguments that wait for their first sign, and calls that wait for their number: masks are those of machines made at
+once.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from definitions import DEFINITIONS
+from laws import assert_mask_is_accepts, unpacked
+
+import constrained as c
+from constrained.formats.binding import arguments, sequence
+from constrained.formats.binding.beginnings import Beginning, signs_of
+from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule
+from constrained.machine import LiteralSet, Quoting, Text
+from constrained.regex import matches, parse_python
+from constrained.schema import embed
+
+KERNELS = ["plain", "compiled"]
+TEXT, FEW, MANY = {"type": "string"}, {"enum": ["a"]}, {"type": "array", "items": {"type": "integer"}}
+PARAMETERS = {
+    "none": {"type": "object", "properties": {}},
+    "optional": {"type": "object", "properties": {"s": TEXT, "n": {"type": "integer"}}},
+    "required": {"type": "object", "properties": {"s": TEXT, "l": MANY}, "required": ["s"]},
+    "listed": {"type": "object", "properties": {"s": FEW}},
+    "listed and others": {"type": "object", "properties": {"s": FEW, "b": {"type": "boolean"}}},
+    "what GLM cannot write": {"type": "object", "properties": {"s": {"enum": ["[gMASK]"]}}},
+    "what DeepSeek cannot write": {"type": "object", "properties": {"s": {"enum": ["｜DSML｜"]}}},
+    "open": {"type": "object"},
+    "two kinds": {"type": "object", "properties": {"s": {"type": ["string", "null"]}}},
+    "nested": {"type": "object", "properties": {"o": {"type": "object", "properties": {"n": {"type": "integer"}}}}},
+    "two objects": {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": TEXT}},
+    "a pattern": {"type": "object", "properties": {"s": {"type": "string", "pattern": "^a+$"}}, "minProperties": 1},
+    "no type": {"properties": {"s": TEXT}},
+}
+FORMATS = [name for name in DEFINITIONS if DEFINITIONS[name].payload]
+
+
+def _vocabulary(chat, *, special):
+    names = sorted({*chat.tokens.values()})
+    texts = [bytes([byte]) for byte in range(256)]
+    texts += [b"<p", b"</", b"<arg", b'{"', b"{}", b'("', b"()", b"})", b'": ', b"_1", b"_12", b"_2(", b'_1"', b"12", b"23"]
+    if not special:
+        return c.Vocabulary(texts, special={"<eos>": len(texts)})
+    return c.Vocabulary(texts, special={name: len(texts) + at for at, name in enumerate(names)})
+
+
+def _masks(grammar, vocabulary, seed, steps=60):
+    """Return the masks of a random way through a grammar; rare first bytes are as likely as others."""
+    matcher, picks, found = c.compile(grammar, vocabulary).matcher(), random.Random(seed), []
+    row = np.zeros((1, vocabulary.words), np.int32)
+    for _ in range(steps):
+        matcher.fill_mask(row)
+        found.append(row.tobytes())
+        allowed = [int(token) for token in np.flatnonzero(unpacked(row, vocabulary.size))]
+        firsts = sorted({(vocabulary.tokens[token] or b"special")[:1] for token in allowed})
+        if not firsts:
+            break
+        first = picks.choice(firsts)
+        matcher.advance(picks.choice([t for t in allowed if (vocabulary.tokens[t] or b"special")[:1] == first]))
+        if matcher.is_finished():
+            break
+    return found
+
+
+@pytest.mark.parametrize("special", [True, False], ids=["tokens", "texts"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_masks_are_those_of_machines_made_at_once(name, special, monkeypatch):
+    chat = c.ChatFormat.load(name)
+    options = {"tool_choice": "required", **({"reasoning": "none"} if chat.definition.reasoning else {})}
+    for seed, parameters in enumerate(PARAMETERS.values()):
+        tools = [{"name": f"tool_{at}", "parameters": parameters} for at in (1, 12, 2, 23)]
+        found = []
+        for signs in (signs_of, lambda *_, **__: ()):
+            monkeypatch.setattr(arguments, "signs_of", signs)
+            vocabulary = _vocabulary(chat, special=special)
+            try:
+                found.append(_masks(chat.grammar(tools, **options), vocabulary, seed))
+            except c.ConstrainedError as error:
+                found.append(str(error))
+        assert found[0] == found[1], parameters
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_nearly_all_arguments_wait(name, monkeypatch):
+    chat, asked = c.ChatFormat.load(name), []
+
+    def noted(*given, **named):
+        asked.append(signs_of(*given, **named))
+        return asked[-1]
+
+    monkeypatch.setattr(arguments, "signs_of", noted)
+    options = {"tool_choice": "required", **({"reasoning": "none"} if chat.definition.reasoning else {})}
+    tools = [{"name": "f", "parameters": PARAMETERS["required"]}]
+    _masks(chat.grammar(tools, **options), _vocabulary(chat, special=True), 0, steps=200)
+    assert asked == [] or all(asked), "no machine of such a tool is made before its first sign"
+
+
+def test_waiting_arguments_are_not_made(monkeypatch):
+    monkeypatch.setattr(arguments, "embed", lambda *_, **__: pytest.fail("the schema was read"))
+    made = arguments.Arguments(PARAMETERS["optional"], {"surface": "json", "closed": True})
+    state = made.state()
+    assert isinstance(state, Beginning)
+    assert [low for low, _, _ in state.expand().ranges] == [ord("{")]
+
+
+# -- numbers of calls --------------------------------------------------------------------------------------------------
+
+NAMES = ("f", "g")
+
+
+class EachNumber(sequence.Numbered):
+    """The slow twin: one state for each number."""
+
+    records = False
+    numbers = tuple(sorted(str(number) for number in range(1000)))
+
+    def after(self, label):
+        return self.at._next._replace(number=int(self.numbers[label]))
+
+
+def _calls(ids="counted", between=", "):
+    call = (Literal("#"), Ref("call_id"), Literal(":"), Ref("name"), Ref("arguments"))
+    machine = embed({"type": "object", "maxProperties": 0}, whitespace="compact")
+    pieces = (Literal(between),) if between else ()
+    shape = Pattern("[0-9]+", parse_python("[0-9]+"))
+    return sequence.Calls(call, pieces, NAMES, (machine, machine), ids, shape, None, 3, frozenset())
+
+
+def _number_masks(kernel, between, seed):
+    texts = [bytes([byte]) for byte in range(256)]
+    texts += [b"12", b"123", b"99", b"999", b"1:f{}, #2", b"1:f{}, #3", b"9:g{}, #10", b":f{}#2", b"8:g{}#9", b"7:f{}#9"]
+    texts += [b"5:f{}, #6:g{}, #7", b"5:f{}, #6:g{}, #8", b"999:f{}, #1000", b"9:f{}, #1000:"]
+    vocabulary = c.Vocabulary(texts, special={"<eos>": len(texts)}, stop=[len(texts)])
+    grammar = Grammar({"start": Rule("start", ((Embedded("calls", _calls(between=between)),),))})
+    matcher = c.compile(grammar, vocabulary, kernel=kernel).matcher()
+    picks, found = random.Random(seed), []
+    while not matcher.is_finished():
+        allowed = assert_mask_is_accepts(matcher)
+        found.append(allowed)
+        long = [token for token in allowed if token >= 256]
+        matcher.advance(picks.choice(long if long and picks.random() < 0.5 else allowed))
+    return found
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("between", [", ", ""])
+def test_numbers_count_up(kernel, between, monkeypatch):
+    for seed in range(25):
+        found = _number_masks(kernel, between, seed)
+        with monkeypatch.context() as patched:
+            patched.setattr(sequence, "Numbered", EachNumber)
+            patched.setattr(sequence, "_FIRST_NUMBER", Text(Quoting.RAW, LiteralSet(EachNumber.numbers)))
+            assert found == _number_masks(kernel, between, seed)
+
+
+def test_a_number_that_is_not_known_may_be_any():
+    """What is read behind a number, its text aside, is all that is read behind any number."""
+    first = _calls().state()._replace(part=1)
+    behind = sequence.Numbered(first).after_text(None)
+    assert behind.number == sequence.UNKNOWN
+    ended = behind._replace(part=len(first.calls.call)).expand()
+    assert ended.ranges[0][2].then.number == sequence.UNKNOWN, "the next call's"
+    ((text, numbered),) = behind._replace(part=1).expand().calls
+    assert matches(text.language, "1000") and numbered.at.number == sequence.UNKNOWN
+
+
+def test_least_between_ids():
+    assert _calls().least_between_ids == len("#:, ")
+    marked = sequence.Calls(
+        (*_calls().call, Literal("<end>")), (), NAMES, _calls().machines, "counted", _calls().shape, None, None,
+        frozenset({"<end>"}),
+    )  # fmt: skip
+    assert marked.least_between_ids is None, "a token that is one special token reads no ids"
