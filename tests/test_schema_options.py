@@ -7,9 +7,11 @@ import pickle
 from typing import Any
 
 import pytest
+from fuzz.random_schemas import Schemas
 
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.schema import embed
+from constrained.schema.reading import closing
 from constrained.work import Budget, metered
 from tests.schema_words import WORLD, accepts, kernel, kernel_of, valid
 
@@ -27,7 +29,12 @@ MENTIONED = {
     "$defs": {"p": {"type": "object", "properties": {"x": {"type": "integer"}}}},
     "allOf": [{"properties": {"q": {"type": "integer"}}}],
 }
+MENTIONED_BEFORE = {  # a definition that takes part in a description, as is seen later
+    "$defs": {"p": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+    "type": "object", "properties": {"y": {"type": "integer"}}, "allOf": [{"$ref": "#/$defs/p"}],
+}
 OPTIONS: list[tuple[Any, dict[str, Any], list[str], list[str]]] = [
+    (MENTIONED_BEFORE, {"closed": True}, ['{"x":1,"y":2}', '{"y":2}'], ['{"x":1,"q":2}']),
     (
         POINT,
         {"property_order": "schema"},
@@ -73,6 +80,16 @@ OPTIONS: list[tuple[Any, dict[str, Any], list[str], list[str]]] = [
 def test_options_decide_which_texts_are_read(schema: Any, options: dict[str, Any], yes: list[str], no: list[str]) -> None:
     machine = kernel(schema, **options)
     assert [text for text in [*yes, *no] if accepts(machine, text)] == yes
+
+
+def test_ordinary_schemas_are_closed_as_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Schemas(5)
+    schemas = [made.make() for _ in range(2_000)] + [schema for schema, *_ in OPTIONS]
+    quickly = [closing.close(schema) for schema in schemas]
+    monkeypatch.setattr(closing, "_close_ordinary", lambda *_, **__: pytest.fail("not asked"))
+    monkeypatch.setattr(closing, "_INSIDE", frozenset())
+    assert quickly == [closing.close(schema) for schema in schemas]
+    assert sum(closed != schema for closed, schema in zip(quickly, schemas, strict=True)) > 100
 
 
 def test_machines_are_compared_by_content() -> None:

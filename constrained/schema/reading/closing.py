@@ -20,6 +20,7 @@ _PARTS = applying(Applies.AS_PART, Applies.AS_BRANCH)
 _CONDITIONS = applying(Applies.AS_CONDITION, Applies.AS_PROBE, holds=Holds.SCHEMA)
 _DEFINITIONS = applying(Applies.BY_REFERENCE)
 _SPREAD = named(lambda keyword: keyword.describes)
+_INSIDE = frozenset({*_OWN, *_OWN_LISTS, *_OWN_MAPS})
 _TOUCHED = frozenset({"$ref"}).union(
     _OWN, _OWN_LISTS, _OWN_MAPS, _ALTERNATIVES, _PARTS, _CONDITIONS, _DEFINITIONS, _SPREAD
 )
@@ -32,14 +33,17 @@ def close(schema: Any) -> Any:
     {'properties': {'b': True}, 'additionalProperties': False}
     """
     shared: set[str] = set()
-    _close(schema, shared, own=True)
-    return _close(schema, shared, own=True)
+    closed = _close(schema, shared, own=True)
+    return _close(schema, shared, own=True) if shared else closed
 
 
 def _close(schema: Any, shared: set[str], *, own: bool) -> Any:
     """Return the copy; `shared` collects the targets of references that only take part in a description."""
     if not isinstance(schema, dict) or _TOUCHED.isdisjoint(schema):
         return schema
+    touched = _TOUCHED.intersection(schema)
+    if touched <= _INSIDE:
+        return _close_ordinary(schema, touched, shared, own=own)
     spread = [keyword for keyword in _SPREAD if keyword in schema]
     alone = own and not any(keyword in schema for keyword in (*_OWN_MAPS, "allOf", "if", "$ref")) and len(spread) == 1
     if "$ref" in schema and not (own and len(spread) == 1 and "properties" not in schema):
@@ -67,6 +71,23 @@ def _close(schema: Any, shared: set[str], *, own: bool) -> Any:
             copy["additionalProperties"] = False
         elif spread and not alone and spread != ["$ref"] and _has_properties(schema):
             copy["unevaluatedProperties"] = False
+    return copy
+
+
+def _close_ordinary(schema: dict[str, Any], touched: frozenset[str], shared: set[str], *, own: bool) -> dict[str, Any]:
+    """As `_close`, of a schema whose object, if it is one, nothing else describes.  PERF: nearly all are; 4 µs each."""
+    copy = dict(schema)
+    for keyword in touched:
+        value = schema[keyword]
+        if keyword in _OWN_MAPS:
+            if isinstance(value, dict):
+                copy[keyword] = {name: _close(part, shared, own=True) for name, part in value.items()}
+        elif isinstance(value, list):
+            copy[keyword] = [_close(part, shared, own=True) for part in value] if keyword in _OWN_LISTS else value
+        elif keyword in _OWN:
+            copy[keyword] = _close(value, shared, own=True)
+    if own and "properties" in touched and OTHER_KEYS.isdisjoint(touched):
+        copy["additionalProperties"] = False
     return copy
 
 
