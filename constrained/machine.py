@@ -309,8 +309,7 @@ class LiteralSet:
 
 
 class ObjectTable(NamedTuple):
-    """An object with keys in any order, as facts: what a kernel may run natively instead of expanding states one by
-    one.
+    """An object as facts: what a kernel may run natively instead of expanding states one by one.
 
     A state that has it as `object_table` stands behind the opening bracket, with nothing written; its `expand` gives
     the same language.
@@ -334,3 +333,4 @@ class ObjectTable(NamedTuple):
     colon: State
     gap: State | None  # whitespace, at least one character
     closing: int  # byte
+    order: Sequence[int] | None = None  # the names as they have to come, before all other keys; None: in any order

@@ -11,8 +11,10 @@ from laws import assert_kernels_agree, hard_vocabulary
 from machines import nested_values
 
 import constrained as c
+from constrained.engine.kernels import kernel_class
 from constrained.engine.twin.automaton import PlainKernel
 from constrained.machine import MarkerSafe, Quoting
+from constrained.schema import embed
 
 VOCABULARY = hard_vocabulary()
 
@@ -124,6 +126,45 @@ def test_a_key_that_is_written_is_not_offered_again(count):
         after = kernel.step_bytes(behind, b',"')
         offered = [other for other in names if kernel.step_bytes(after, other + b'"')]
         assert behind and offered == [other for other in names if other != name]
+
+
+def _ordered_object(picks, count):
+    """Return the schema of an object of so many names, in an order that is not theirs, and how it is written."""
+    names = [f"k{number:02}" if number % 3 else f"k{number:02}</a>" for number in range(count)]
+    picks.shuffle(names)
+    schema = {"type": "object", "properties": {name: picks.choice([{"const": 1}, {"const": 1}, {}, False]) for name in names}}
+    allowed = [name for name, part in schema["properties"].items() if part is not False]
+    schema["required"] = [name for name in allowed if picks.random() < picks.choice([0, 0, 0.1, 0.9])]
+    schema["additionalProperties"] = picks.choice([False, False, {"const": 2}, True])
+    if picks.random() < 0.3:
+        schema["maxProperties"] = len(schema["required"]) + picks.randint(1, 3)
+    if picks.random() < 0.5:
+        schema["minProperties"] = picks.randint(0, min(2, len(allowed)))
+    ways = [{}, {"spelling": "canonical"}, {"spelling": "canonical", "avoid": ("</a>",)}, {"surface": "python"}]
+    return names, schema, {"property_order": "schema", "whitespace": "compact", **picks.choice(ways)}
+
+
+@pytest.mark.parametrize("count", [1, 3, 32, 33, 65])
+def test_kernels_agree_on_keys_in_order(count):
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    tables = 0
+    for seed in range(8 if count > 3 else 60):
+        picks = random.Random(100 * count + seed)
+        names, schema, options = _ordered_object(picks, count)
+        texts = [bytes((byte,)) for byte in range(256)]
+        texts += [text.encode() for name in names for text in (name, f'"{name}', f'{{"{name}":1', f',"{name}":1', f'"{name}":1,"')]
+        texts += [b'":1,"', b'":1}', b'{"', b'x":2,"', b'"y":2,', *(f'"y":2,"{name}"'.encode() for name in names[:3])]
+        vocabulary = c.Vocabulary(texts, special={"<eos>": len(texts)}, stop=[len(texts)])
+        try:
+            machine = embed(schema, **options)
+        except c.SchemaError:
+            continue
+        tables += machine.state().then.object_table is not None
+        kernels = [kernel_class(engine)(vocabulary, machine.state(), nullable=False, specials={}) for engine in ("plain", "compiled")]
+        for walk in range(2):
+            places = [(kernel, kernel.step_bytes(kernel.start, b"{")) for kernel in kernels]
+            assert_kernels_agree(vocabulary, places, min(count, 20) + 12, walk)
+    assert tables > 1
 
 
 def test_equal_masks_are_kept_once():

@@ -40,13 +40,13 @@ def mask_of(numbers: Iterable[int], count: int) -> int:
 class KeyOrder:
     """The order in which the schema names the keys.
 
-    rank_of: by key.  Invariant: `_behind[i]` are the keys of rank i * _spaced or more.
+    keys: by rank.  rank_of: by key.  Invariant: `_behind[i]` are the keys of rank i * _spaced or more.
     """
 
-    __slots__ = ("_behind", "_keys", "_spaced", "rank_of")
+    __slots__ = ("_behind", "_spaced", "keys", "rank_of")
 
     def __init__(self, keys: Sequence[int]) -> None:
-        self._keys, self._spaced = keys, 1 + len(keys) // _KEPT
+        self.keys, self._spaced = keys, 1 + len(keys) // _KEPT
         self.rank_of = [0] * len(keys)
         for rank, key in enumerate(keys):
             self.rank_of[key] = rank
@@ -60,7 +60,7 @@ class KeyOrder:
         if self._spaced == 1:
             return self._behind[rank]
         kept = -(-rank // self._spaced)
-        return self._behind[kept] | mask_of(self._keys[rank : kept * self._spaced], len(self._keys))
+        return self._behind[kept] | mask_of(self.keys[rank : kept * self._spaced], len(self.keys))
 
     def nearest(self, keys: int) -> int:
         """Return the least rank of some keys, at least one.
@@ -76,7 +76,7 @@ class KeyOrder:
                 low = middle
         if self._spaced == 1:
             return low
-        held, ranked = keys.to_bytes(1 + (len(self._keys) >> 3), "little"), self._keys
+        held, ranked = keys.to_bytes(1 + (len(self.keys) >> 3), "little"), self.keys
         return next(
             rank for rank in range(low * self._spaced, len(ranked)) if held[ranked[rank] >> 3] >> (ranked[rank] & 7) & 1
         )

@@ -11,7 +11,7 @@ It is put together of parts, each a class with fields of its own and references 
 from another.  What stands behind an arrow uses what the arrow points to:
 
     texts/      Languages <- Positions
-    automaton/  Positions, Machines <- Objects <- Expansion <- Dispatches <- Closure <- Automaton
+    automaton/  Positions, Machines, WrittenKeys <- Objects <- Expansion <- Dispatches <- Closure <- Automaton
                 Stacks <- Dispatches, Closure, Automaton          Trie <- Automaton
     masks/      Automaton <- Builder <- IndependentMasks <- FiniteTexts <- TextEnds, Composer
                 Automaton <- Walk <- FiniteTexts, TextEnds    Behind <- TextEnds    SharedStates, TextEnds <- Composer
@@ -287,8 +287,8 @@ cdef class Kernel:
 
     cdef long held(self) noexcept:
         """Return an estimate of the memory that the parts hold and that bounds them."""
-        return (self.root_bytes + self.languages.bytes + self.stacks.bytes + self.machines.bytes + self.objects.bytes
-                + self.automaton.bytes + self.composer.bytes)
+        return (self.root_bytes + self.languages.bytes + self.stacks.bytes + self.machines.bytes
+                + self.objects.keys.bytes + self.automaton.bytes + self.composer.bytes)
 
     cdef bint full(self) noexcept:
         return self.gone or self.bytes > self.max_bytes

@@ -120,11 +120,11 @@ cdef class Preparation:
         """Say whether a state is followed: not the keys behind the first one of an object, whose values are known."""
         cdef Machine* m = &self.kernel.machines.at[q >> 1]
         cdef int table
-        if q & 1 or m.kind == PLAIN or m.kind == ENTRY or m.kind == BEGIN or self.kernel.objects.is_blank(m.set):
+        if q & 1 or m.kind == PLAIN or m.kind == ENTRY or m.kind == BEGIN or self.kernel.objects.keys.is_blank(m.set):
             return True
         if m.kind != POSITION:
             return False
-        table = self.kernel.objects.sets[m.set].table
+        table = self.kernel.objects.keys.sets[m.set].table
         if map_get(&self.seen, table, 1 + m.extra) >= 0:
             return False
         map_put(&self.seen, table, 1 + m.extra, 0)
@@ -136,9 +136,9 @@ cdef class Preparation:
         cdef Machine m = kernel.machines.at[after >> 1]
         cdef int label, table
         if m.kind == NAMED:
-            table = kernel.objects.sets[m.set].table
-            for label in range(kernel.objects.tables[table].names):
-                if kernel.objects.tables[table].usable[label >> 5] >> (label & 31) & 1:
+            table = kernel.objects.keys.sets[m.set].table
+            for label in range(kernel.objects.keys.tables[table].names):
+                if kernel.objects.keys.tables[table].usable[label >> 5] >> (label & 31) & 1:
                     self.add(&self.order, MOST, kernel.objects.behind_name(after, label))
         elif m.kind == OTHER:
             self.add(&self.order, MOST, kernel.objects.lonely_entry(after))

@@ -26,7 +26,7 @@ from constrained.once import once
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.key_masks import KeyOrder, bits, mask_of
 from constrained.schema.machines.clauses import Clauses, MemberValues, Reading
-from constrained.schema.machines.punctuation import Punctuation
+from constrained.schema.machines.punctuation import Punctuation, unmarked
 from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.strings.scarcity import scarce_from
@@ -35,7 +35,7 @@ from constrained.work import spend
 
 FIRST, AFTER, NEXT = range(3)
 _NO_KEYS: frozenset[str] = frozenset()
-_OF_TABLES = Quoting.JSON, Quoting.JSON_CANONICAL, Quoting.PYTHON  # quotings of keys that kernels read in any order
+_OF_TABLES = Quoting.JSON, Quoting.JSON_CANONICAL, Quoting.PYTHON  # quotings of keys that kernels read by a table
 
 
 class Cell(NamedTuple):
@@ -242,22 +242,25 @@ class ObjectMachine:
 
     @once
     def table(self) -> ObjectTable | None:
-        """What `machine.ObjectTable` says; clauses, schema order, trailing commas and cells that may run dry need the
-        positions here.
+        """What `machine.ObjectTable` says; clauses, trailing commas, cells that may run dry, and names in order that
+        could be too few need the positions here.
         """
-        marks = self.punctuation
-        if self.shape.clauses or self.values.ordered or marks.objects.trailing or marks.objects.leading:
+        marks, ordered = self.punctuation, self.values.ordered
+        if self.shape.clauses or marks.objects.trailing or marks.objects.leading:
             return None
+        quoting = marks.keys.quoting if self.cells else unmarked(marks.keys.quoting, self.names)
         languages, others, endless = zip(*self.cells, strict=True) if self.cells else ((), (), ())
-        quoting = marks.keys.quoting
-        if False in endless or quoting not in _OF_TABLES or isinstance(quoting, MarkerSafe):
+        if False in endless or isinstance(quoting, MarkerSafe) or quoting not in _OF_TABLES:
+            return None
+        if ordered and not self.cells and self.shape.min > self.required.bit_count():
             return None
         conjs = (*self.conjs, *others)
         return ObjectTable(
             self.names, self.required, self.usable, self.special, languages,
             lambda which: self.values.state(conjs[which]),
-            tuple([None if conj else (marks, self.values.ordered) for conj in others]),
+            tuple([None if conj else (marks, ordered) for conj in others]),
             self.shape.min, self.shape.max, quoting, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing,
+            self.order.keys if ordered else None,
         )
 
     # -- predicates on the set written so far --------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from constrained.caches import cached
 from constrained.errors import SchemaError, shown
 from constrained.machine import END, Bytes, Edges, MarkerSafe, Quoting, State, Text
-from constrained.regex import EPSILON, Expr, char_class, concat, literal, repeat
+from constrained.regex import EPSILON, Expr, char_class, concat, literal, markers_of, repeat
 from constrained.schema.numeric.exponents import NumberSpelling
 
 LONGEST_GAP = 1024  # characters of whitespace in a row
@@ -209,6 +209,13 @@ def spelled(text: str, specials: Collection[str], then: State) -> State:
 def _any_of(texts: tuple[str, ...]) -> re.Pattern[str]:
     """Return the pattern of one of some texts, the longest that stands there."""
     return re.compile("(" + "|".join(map(re.escape, sorted(texts, key=len, reverse=True))) + ")")
+
+
+def unmarked(quoting: Quoting | MarkerSafe, texts: Collection[str]) -> Quoting | MarkerSafe:
+    """Return the quoting without markers, if none of some texts spells one: it writes them alike."""
+    if not isinstance(quoting, MarkerSafe) or any(map(markers_of(quoting.markers).spelled_in, texts)):
+        return quoting
+    return quoting.base
 
 
 def check_spelling(spelling: str, avoid: tuple[str, ...]) -> None:

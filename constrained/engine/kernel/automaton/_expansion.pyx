@@ -63,7 +63,7 @@ cdef class Expansion:
         return made
 
     cdef int number_object(self, object described) except -1:
-        cdef int table = self.objects.find(described), comma, colon, gap
+        cdef int table = self.objects.keys.find(described), comma, colon, gap
         if table < 0:
             comma, colon = self.number(described.comma), self.number(described.colon)
             gap = self.number(described.gap) if described.gap is not None else -1
