@@ -20,6 +20,7 @@ from constrained.work import spend_nearby
 Edge: TypeAlias = tuple[int, int, Language]
 Target: TypeAlias = tuple[int, int, Language | None]  # None: these characters lead nowhere
 
+ZERO, WHOLE, POINT, FRACTION = range(4)  # where a mantissa ends: behind its leading zero, another digit, the point, …
 LEAST_PLUS, LEAST_MINUS = 16, 5  # repr() writes 9999999999999998.0, 1e+16 and 0.0001, 1e-05
 
 

@@ -17,12 +17,23 @@ from typing import Any, NamedTuple
 
 from constrained.machine import Language
 from constrained.schema.numeric import exponents
-from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Interned, NumberSpelling, Target, char
+from constrained.schema.numeric.exponents import (
+    FRACTION,
+    LEAST_MINUS,
+    LEAST_PLUS,
+    POINT,
+    WHOLE,
+    ZERO,
+    Interned,
+    NumberSpelling,
+    Target,
+    char,
+)
 from constrained.schema.numeric.magnitudes import ABOVE, BELOW, Interval, Magnitudes
 from constrained.schema.numeric.points import Points, outside
+from constrained.schema.numeric.settled import Settled, settled_states
 from constrained.work import spend_nearby
 
-ZERO, WHOLE, POINT, FRACTION = range(4)
 MOST_STATES = 20_000  # some 20 MB; a random number that must not be a multiple of this nor that makes 10,000 a digit
 _ZERO = ord("0")
 _ALL = (0, 0)  # the span before the first digit > 0, and where there are no points
@@ -55,8 +66,8 @@ class MantissaStates:
     """
 
     __slots__ = (
-        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_states", "base", "negative", "numbers", "plain",
-        "points", "spelling",
+        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_settled", "_states", "base", "negative", "numbers",
+        "plain", "points", "spelling",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +86,9 @@ class MantissaStates:
         self._bounded = numbers.low is not None or numbers.high is not None or points is not None
         self._divided = numbers.step is not None or bool(numbers.holes)
         self._alike = points is None and numbers.modulus == numbers.whole_modulus == 1
+        simple = self._alike and not spelling.canonical and not numbers.holes
+        # what the states of other sets are as well, see `settled`
+        self._settled = settled_states(spelling) if simple and (not numbers.step or numbers.step.step == 1) else None
         # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are
         # alike.
         past_low = max(2, numbers.low.point + 1) if numbers.low else 2
@@ -84,8 +98,13 @@ class MantissaStates:
         # from here on, below the upper bound
         self._nearest = min(0, numbers.high.point - 1) if below_high and numbers.high else None
 
-    def state(self, key: MantissaKey, digits: str) -> Mantissa | None:
+    def state(self, key: MantissaKey, digits: str) -> Mantissa | Settled | None:
         """Return the state of a reading, None if it is dead; `digits` are those from the first one > 0."""
+        if key.started and self._settled is not None:
+            low, high = self.numbers.low, self.numbers.high
+            above = low is None or key.low < 0 or self.numbers.reaches_low(key.low)
+            if above and (high is None or key.high < 0 or not self.numbers.keeps_high(key.high)):
+                return self._settled_state(key)
         reduced = self._reduced(key)
         if reduced in self._states:
             return self._states[reduced]
@@ -97,6 +116,16 @@ class MantissaStates:
             state = None
         self._states[reduced] = state
         return state
+
+    def _settled_state(self, key: MantissaKey) -> Settled | None:
+        """Return the state of a reading that no bound is compared with any more."""
+        assert self._settled is not None
+        low, high = self.numbers.low, self.numbers.high
+        least = None if low is None else low.point - key.point + (key.low == BELOW)
+        most = None if high is None else high.point - key.point - 1 + (key.high == BELOW)
+        if self.numbers.step is None:
+            return self._settled.state(key.phase, least, most, False, 0, 0, key.gap)
+        return self._settled.state(key.phase, least, most, True, key.zeros, key.fraction, key.gap)
 
     def _reduced(self, key: MantissaKey) -> MantissaKey:
         """Return the key without what makes no difference to this set."""
