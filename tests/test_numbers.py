@@ -17,19 +17,21 @@ from typing import Any
 import pytest
 
 from constrained.machine import Language
+from constrained.schema.numeric import settled, unions
 from constrained.schema.numeric import states as number_states
 from constrained.schema.numeric.exponents import NumberSpelling
 from constrained.schema.numeric.language import (
     CANONICAL_NUMBERS,
     JSON_NUMBERS,
     PYTHON_NUMBERS,
+    Start,
     _ranged,
     canonical_text,
     number_language,
 )
 from constrained.schema.numeric.magnitudes import Magnitudes, _integer, _text, magnitudes
 from constrained.schema.numeric.ranges import normal
-from constrained.schema.numeric.states import MantissaStates, Start
+from constrained.schema.numeric.states import MantissaStates
 from constrained.schema.values import NumberRange
 
 SKELETONS = {
@@ -440,7 +442,8 @@ def test_far_bounds_cost_few_states() -> None:
 
 
 def test_states_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(number_states, "MOST_STATES", 5)
+    for tables in (number_states, settled, unions):
+        monkeypatch.setattr(tables, "MOST_STATES", 5)
     ranges = (
         NumberRange(low=Fraction(1), not_multiples=(Fraction(8),)),
         NumberRange(multiples=(Fraction(21),), high=Fraction(2_345_678)),

@@ -18,7 +18,6 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from constrained.caches import charge, forgets
-from constrained.machine import Language
 from constrained.schema.numeric.exponents import (
     FRACTION,
     POINT,
@@ -33,7 +32,7 @@ from constrained.work import spend_nearby
 
 Key: TypeAlias = tuple[int, int | None, int | None, bool, int, int, bool]
 
-_MOST_STATES = 20_000
+MOST_STATES = 20_000
 _STATE = 600  # bytes, estimated
 _ONE, _NINE, _ZERO = ord("1"), ord("9"), ord("0")
 
@@ -67,9 +66,10 @@ class Settled(Interned):
         found += ((_ZERO, _ZERO, zero), (_ONE, _NINE, other))
         if gap:
             return found
-        after_e = self._table.exponent(self._least, self._most) if phase == self._key[0] or spelling.bare_point else None
+        behind_point = self._key[0] == POINT
+        after_e = None if behind_point and not spelling.bare_point else self._table.exponent(self._least, self._most)
         found.append((69, 69, after_e))
-        if spelling.underscores and phase == self._key[0]:
+        if spelling.underscores and not behind_point:
             found.append((95, 95, state(*self._key[:6], True)))
         found.append((101, 101, after_e))
         return found
@@ -98,7 +98,7 @@ class SettledStates:
         found = self._states.get(key)
         if found is None and key not in self._states:
             spend_nearby(2)
-            if len(self._states) >= _MOST_STATES:
+            if len(self._states) >= MOST_STATES:
                 self.forget()
             if whole and (least is None or least < fraction - zeros):
                 least = fraction - zeros
@@ -108,7 +108,7 @@ class SettledStates:
             found = self._states.setdefault(key, found)
         return found
 
-    def exponent(self, least: int | None, most: int | None) -> Language | None:
+    def exponent(self, least: int | None, most: int | None) -> ExponentStart | None:
         """Return the state after an "e" that is followed by an exponent from `least` to `most`.
 
         PERF: a spelling is hashed by a call of Python.

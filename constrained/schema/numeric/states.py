@@ -4,7 +4,7 @@
 set never asks about. Each state keeps one of its readings exactly, and computes from that; so what is shared can never
 be wrong in its details.
 
-Bounds: at MOST_STATES a reader forgets its states and what they lead to, and so does a union.  Whoever holds a state
+Bounds: at MOST_STATES a reader forgets its states and what they lead to.  Whoever holds a state
 keeps it; what it leads to is made again.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from constrained.machine import Language
 from constrained.schema.numeric import exponents
@@ -29,9 +29,10 @@ from constrained.schema.numeric.exponents import (
     Target,
     char,
 )
-from constrained.schema.numeric.magnitudes import ABOVE, BELOW, Interval, Magnitudes
+from constrained.schema.numeric.magnitudes import ABOVE, BELOW, UNIT, Interval, Magnitudes
 from constrained.schema.numeric.points import Points, outside
 from constrained.schema.numeric.settled import Settled, settled_states
+from constrained.schema.numeric.unions import forget, union
 from constrained.work import spend_nearby
 
 MOST_STATES = 20_000  # some 20 MB; a random number that must not be a multiple of this nor that makes 10,000 a digit
@@ -57,6 +58,9 @@ class MantissaKey(NamedTuple):
     depth: int  # digits that the points have been compared with
 
 
+Reading: TypeAlias = "Mantissa | Settled | None"  # None: no number starts so
+
+
 class MantissaStates:
     """The states of one sign of one set in one spelling.
 
@@ -66,8 +70,8 @@ class MantissaStates:
     """
 
     __slots__ = (
-        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_settled", "_states", "base", "negative", "numbers",
-        "plain", "points", "spelling",
+        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_settled", "_states", "base", "is_ordinary",
+        "negative", "numbers", "plain", "points", "spelling", "unsigned",
     )  # fmt: skip
 
     def __init__(
@@ -83,12 +87,15 @@ class MantissaStates:
         self.numbers, self.spelling, self.plain, self.negative = numbers, spelling, plain, negative
         self.points, self.base = points, base
         self._states: dict[MantissaKey, Mantissa | None] = {}
+        self.unsigned: Language | None = None  # what follows a minus, where these are the negative numbers
         self._bounded = numbers.low is not None or numbers.high is not None or points is not None
         self._divided = numbers.step is not None or bool(numbers.holes)
         self._alike = points is None and numbers.modulus == numbers.whole_modulus == 1
-        simple = self._alike and not spelling.canonical and not numbers.holes
+        simple = points is None and not numbers.holes and (numbers.step is None or numbers.step is UNIT)
         # what the states of other sets are as well, see `settled`
-        self._settled = settled_states(spelling) if simple and (not numbers.step or numbers.step.step == 1) else None
+        self._settled = settled_states(spelling) if simple and not spelling.canonical else None
+        # nothing but bounds is to be met, and whole numbers are compared with whole bounds
+        self.is_ordinary = self._settled is not None and (numbers.step is None or numbers.has_whole_bounds())
         # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are
         # alike.
         past_low = max(2, numbers.low.point + 1) if numbers.low else 2
@@ -98,7 +105,7 @@ class MantissaStates:
         # from here on, below the upper bound
         self._nearest = min(0, numbers.high.point - 1) if below_high and numbers.high else None
 
-    def state(self, key: MantissaKey, digits: str) -> Mantissa | Settled | None:
+    def state(self, key: MantissaKey, digits: str) -> Reading:
         """Return the state of a reading, None if it is dead; `digits` are those from the first one > 0."""
         if key.started and self._settled is not None:
             low, high = self.numbers.low, self.numbers.high
@@ -110,7 +117,7 @@ class MantissaStates:
             return self._states[reduced]
         spend_nearby(6 + len(digits) // 16 + len(self.numbers.holes) // 2)
         if len(self._states) >= MOST_STATES:
-            _forget(self._states)
+            forget(self._states)
         state: Mantissa | None = Mantissa(self, key, digits)
         if state is not None and not state.live():
             state = None
@@ -165,16 +172,16 @@ class MantissaStates:
         starts = [*sorted(turns - {10}), 10]
         yield from ((first, beyond - 1) for first, beyond in pairwise(starts))
 
-    def first(self, digit: int) -> Mantissa | None:
+    def first(self, digit: int) -> Reading:
         """Return the state after the first digit before the point."""
         if digit == 0:
             return self.state(MantissaKey(ZERO, False, 0, 0, 0, 0, 0, 0, False, _ALL, 0), "")
         return self.significant(MantissaKey(WHOLE, False, 0, 0, 0, 0, 0, 0, False, _ALL, 0), "", digit)
 
-    def bare_point(self) -> Mantissa | None:
+    def bare_point(self) -> Reading:
         return self.state(MantissaKey(POINT, False, 0, 0, 0, 0, 0, 0, True, _ALL, 0), "")
 
-    def significant(self, key: MantissaKey, digits: str, digit: int) -> Mantissa | None:
+    def significant(self, key: MantissaKey, digits: str, digit: int) -> Reading:
         """Return the state after one more digit that is not a leading zero, behind the point unless the phase is
         WHOLE.
         """
@@ -203,7 +210,7 @@ class MantissaStates:
         low, high = self.numbers.low, self.numbers.high
         return low.compare(key.low, digit) if low else 0, high.compare(key.high, digit) if high else 0
 
-    def _among_points(self, key: MantissaKey, digits: str) -> Mantissa | None:
+    def _among_points(self, key: MantissaKey, digits: str) -> Reading:
         """Return the state of a reading whose last digit the points have not been compared with."""
         if self.points is None:
             return self.state(key, digits)
@@ -217,21 +224,19 @@ class MantissaStates:
 class Mantissa(Interned):
     """A state before any exponent; `key` and `digits` (from the first one > 0) are those of one reading that leads
     here.
+
+    goes_on: some text goes on here, and if it is this one, then another has a fraction or an exponent of zero more.
     """
 
-    __slots__ = ("reader", "key", "digits", "_scaled", "_short")
+    __slots__ = ("reader", "key", "digits", "goes_on", "_scaled", "_short")
 
     def __init__(self, reader: MantissaStates, key: MantissaKey, digits: str) -> None:
         self.reader, self.key, self.digits = reader, key, digits
         self._edges = None
         self._scaled: tuple[Interval, ...] | None = None
         self._short: int | None = None
+        self.goes_on = not reader.plain and not reader.spelling.canonical
         self.accepts = self._complete()
-
-    @property
-    def goes_on(self) -> bool:  # type: ignore[override]
-        """Some text goes on here, and if it is this one, then another has a fraction or an exponent of zero more."""
-        return not self.reader.plain and not self.reader.spelling.canonical
 
     @property
     def short(self) -> int:
@@ -264,7 +269,7 @@ class Mantissa(Interned):
             yield char("_", self.reader.state(self.key._replace(gap=True), self.digits))
         yield char("e", after_e)
 
-    def _after(self, digit: int) -> Mantissa | None:
+    def _after(self, digit: int) -> Reading:
         key, reader = self.key, self.reader
         if key.phase == WHOLE or self.digits or digit:
             return reader.significant(key, self.digits, digit)
@@ -327,12 +332,25 @@ class Mantissa(Interned):
         numbers, canonical = self.reader.numbers, self.reader.spelling.canonical
         if not self.digits:
             return self._live_zero()
+        if self.reader.is_ordinary:
+            return self._live_ordinary()
         if not canonical:
             listed = self.reader.points is not None and self.reader.base is None  # then one of the span can come
             return listed or bool(self._scales()) or numbers.continues(self.digits, None, None)
         if self.reader.plain:
             return numbers.continues(self.digits, len(self.digits), None)
         return self._live_canonical()
+
+    def _live_ordinary(self) -> bool:
+        """As `live` behind a digit > 0, by the comparisons alone; see `MantissaStates.is_ordinary`."""
+        numbers, key = self.reader.numbers, self.key
+        if numbers.high is None or numbers.low is None and numbers.step is None:
+            return True
+        most = numbers.high.point - (not numbers.keeps_high(key.high))
+        least = numbers.low.point + (key.low == BELOW) if numbers.low is not None else 0
+        if numbers.step is None:
+            return least <= most
+        return max(least, len(self.digits)) <= most or bool(self._scales())
 
     def _live_zero(self) -> bool:
         numbers, key, points = self.reader.numbers, self.key, self.reader.points
@@ -359,67 +377,3 @@ class Mantissa(Interned):
         return key.point == 1 and (
             numbers.continues(digits, LEAST_PLUS + 1, None, left_open=more)
             or numbers.continues(digits, None, 1 - LEAST_MINUS, left_open=more))
-
-
-class Start(Interned):
-    """The start of a number, or what follows its "-"."""
-
-    __slots__ = ("positive", "negative")
-
-    def __init__(self, positive: MantissaStates | None, negative: MantissaStates | None) -> None:
-        self.positive, self.negative = positive, negative
-        self._edges, self.accepts = None, False
-
-    def targets(self) -> Iterable[Target]:
-        if self.negative is not None:
-            minus = Start(self.negative, None)
-            yield char("-", minus if minus.edges() else None)
-        if self.positive is not None:
-            if self.positive.spelling.bare_point:
-                yield char(".", self.positive.bare_point())
-            for first, last in self.positive.kinds(0, 0):
-                yield _ZERO + first, _ZERO + last, self.positive.first(first)
-
-
-class Both(Interned):
-    """The union of several number languages: what each of them still allows.  Invariant: two members or more,
-    interned.
-    """
-
-    __slots__ = ("members", "goes_on", "_table")
-
-    def __init__(self, members: tuple[Language, ...], table: dict[frozenset[Language], Both]) -> None:
-        self.members, self._table = members, table
-        self._edges, self.accepts = None, any(member.accepts for member in members)
-        self.goes_on = any(getattr(member, "goes_on", False) for member in members)
-
-    def targets(self) -> Iterable[Target]:
-        found: dict[int, dict[Language, None]] = {}
-        spend_nearby(4 * len(self.members))
-        for member in self.members:
-            for low, high, target in member.edges():
-                for point in range(low, high + 1):
-                    found.setdefault(point, {})[target] = None
-        for point in sorted(found):
-            yield point, point, union(tuple(found[point]), self._table)
-
-
-def _forget(states: dict[Any, Any]) -> None:
-    """Empty a table of states; without their edges they hold nothing but themselves."""
-    for state in states.values():
-        if state is not None:
-            state._edges = None
-    states.clear()
-
-
-def union(members: tuple[Language, ...], table: dict[frozenset[Language], Both]) -> Language:
-    if len(members) == 1:
-        return members[0]
-    key = frozenset(members)
-    found = table.get(key)
-    if found is None:
-        spend_nearby(4 + 4 * len(members))
-        if len(table) >= MOST_STATES:
-            _forget(table)
-        found = table[key] = Both(members, table)
-    return found
