@@ -8,7 +8,7 @@ hour, the minute and the offset, so ``:60`` is allowed exactly where the time in
 others are exact. A narrowed format has a hull as well, a language that leaves nothing out: its complement is what
 certainly is not in the format.
 
-Built on first use; a format costs a process a few hundred microseconds once.
+Built on first use; a format costs a process a few hundred microseconds once, the common ones less, see `automata`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from constrained.regex import (
 )
 from constrained.regex.algebra import char_class, lazy
 from constrained.regex.expr import INFINITE, RawEdges
+from constrained.schema.strings.automata import written
 from constrained.schema.strings.idn_labels import idn_hostname
 
 _NO_A_LABELS = "labels that start with xn-- are refused: whether they are valid is decided by decoding Punycode"
@@ -49,6 +50,7 @@ WIDENED: dict[str, str] = {
     "idn-hostname": "a label of at most 57 characters is accepted although its Punycode is longer than 63 octets",
 }
 INEXACT = NARROWED.keys() | WIDENED.keys()
+SECONDS = "seconds, a part of times"  # no format, but written down as such
 
 
 @lru_cache(maxsize=64)
@@ -59,7 +61,12 @@ def format_expr(name: str) -> Expr | None:
     >>> [matches(format_expr("date"), text) for text in ("2024-02-29", "1900-02-29", "2000-02-29")]
     [True, False, True]
     """
-    build = _FORMATS.get(name)
+    return written(name, _time_of_day) or built(name)
+
+
+def built(name: str) -> Expr | None:
+    """As `format_expr`, from the patterns; what is written down in `automata` is made by this."""
+    build = _common_seconds if name == SECONDS else _FORMATS.get(name)
     return build() if build is not None else None
 
 
@@ -116,8 +123,8 @@ class _TimeOfDay(str):
     def edges(self) -> RawEdges:
         at = len(self)
         if at == len("HH:MM:"):
-            leap = concat(literal("60"), _leap_rest(int(self[:2]), int(self[3:5])))
-            return union(_seconds(), leap).edges()
+            leap = concat(literal("0"), _leap_rest(int(self[:2]), int(self[3:5])))
+            return *_seconds().edges(), (0x36, 0x36, leap)
         hour = "0123" if self == "2" else "0123456789"
         following = ("012", hour, ":", "012345", "0123456789", ":")[at]
         return tuple([(ord(char), ord(char), _time_of_day(self + char)) for char in following])
@@ -135,6 +142,13 @@ def _time_of_day(read: str) -> Expr:
 
 @lru_cache(maxsize=1)
 def _seconds() -> Expr:
+    """Return what follows ``HH:MM:``, but for leap seconds."""
+    found = written(SECONDS, _time_of_day) or built(SECONDS)
+    assert found is not None
+    return found
+
+
+def _common_seconds() -> Expr:
     return parse_python(f"[0-5][0-9]{_FRACTION}(?:[zZ]|[-+](?:[01][0-9]|2[0-3]):[0-5][0-9])")
 
 
