@@ -79,7 +79,7 @@ class Expr:
 
     __slots__ = (
         "__weakref__", "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args",
-        "edges_stay", "universal", "kind", "long", "looks", "plain", "serial", "shape", "short", "witness",
+        "edges_stay", "universal", "kind", "long", "looks", "plain", "reach", "serial", "shape", "short", "witness",
     )  # fmt: skip
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
@@ -101,6 +101,7 @@ class Expr:
         self._key: tuple[int, Hashable] | None = None
         # see `algebra._shape`; () where there are no counts
         self.shape: tuple[tuple[Expr, ...], list[int]] | None = None
+        self.reach: int | None = None  # see `saturate.reach`
         self.witness: int | None = None  # the length of some text, where a search has found one; see `liveness`
 
     def edges(self) -> RawEdges:

@@ -50,7 +50,7 @@ def saturated(expr: Expr, horizon: int) -> Expr:
     >>> saturated(parse_python("[a-z]{100,200}"), 30) is saturated(parse_python("[a-z]{99,}"), 30)
     True
     """
-    if expr.long <= horizon and expr.plain:
+    if expr.plain and (expr.long <= horizon or reach(expr) <= horizon):
         return expr  # no count is beyond
     if expr.kind == REPEAT:
         body, least, most = expr.args
@@ -78,6 +78,30 @@ def saturated(expr: Expr, horizon: int) -> Expr:
         if bound is not None and bound[0] == 0 and bound[2].plain and bound[1] - horizon >= farthest(bound[2]):
             return saturated(bound[2], horizon)  # wherever one token leads, there is room for the rest
     return _roomy(expr, horizon) if expr.kind == INTERSECT else expr
+
+
+def reach(expr: Expr) -> int:
+    """Return the horizon from which on no count of a plain expression lies beyond it.
+
+    PERF: most states of a pattern end in the same factors, which are looked at once.
+    """
+    chain = []
+    while expr.reach is None and expr.kind == CONCAT:
+        chain.append(expr)
+        expr = expr.args[1]
+    found = expr.reach
+    if found is None:
+        found = 0
+        if expr.kind == REPEAT:
+            _, least, most = expr.args
+            found = max(0, least - 1, most if most < INFINITE else 0)
+        elif expr.kind == UNION:
+            found = max(map(reach, expr.args))
+        expr.reach = found
+    for whole in reversed(chain):
+        head: Expr = whole.args[0]
+        whole.reach = found = min(max(reach(head), head.short + found), whole.long)
+    return found
 
 
 def _roomy(expr: Expr, horizon: int) -> Expr:
