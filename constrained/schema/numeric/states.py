@@ -260,7 +260,7 @@ class Mantissa(Interned):
         if phase in (ZERO, WHOLE) and not gap and not self.reader.plain:
             yield char(".", self.reader.state(self.key._replace(phase=POINT), self.digits))
         if phase != ZERO:
-            for first, last in self.reader.kinds(self.key.low, self.key.high):
+            for first, last in self._digits():
                 yield _ZERO + first, _ZERO + last, self._after(first)
         after_e = self._exponent()
         if not spelling.canonical:
@@ -268,6 +268,13 @@ class Mantissa(Interned):
         if spelling.underscores and phase in (WHOLE, FRACTION) and not gap:
             yield char("_", self.reader.state(self.key._replace(gap=True), self.digits))
         yield char("e", after_e)
+
+    def _digits(self) -> Iterable[tuple[int, int]]:
+        """Return ranges of digits that lead to the same state each; of the others, none goes on."""
+        points = self.reader.points
+        if points is None or self.reader.base is not None or not self.digits:
+            return self.reader.kinds(self.key.low, self.key.high)
+        return [(digit, digit) for digit in points.following(self.digits, *self.key.span)]
 
     def _after(self, digit: int) -> Reading:
         key, reader = self.key, self.reader
