@@ -39,6 +39,7 @@ from constrained.work import spend
 _APART = frozenset({CLASS, LITERAL, SET, REPEAT})  # what is met by a bound on the length
 _serial = attrgetter("serial")
 _Combine = Callable[..., Expr]
+_SHALLOW = 20  # expressions inside each other, to which recursion goes down
 _MANY = 8  # edge lists in which some are looked for that are alike
 _MET, _MOST_MET = 300, 10_000  # bytes of what met, estimated; how many are kept
 _meetings: dict[tuple[Expr, ...], Expr] = {}
@@ -53,14 +54,16 @@ def _forget() -> None:
 def raw_edges(expr: Expr) -> RawEdges:
     """Return the edges with surrogates glued to U+D7FF and empty intersections among the targets.
 
-    PERF: what the edges depend on is known as a rule, and then nothing is put on a stack.
+    PERF: what the edges depend on is known as a rule, or not deep, and then nothing is put on a stack.
     """
     edges = expr._raw
     if edges is None:
         if CONCAT <= expr.kind <= COMPLEMENT:
             for part in _needs(expr):
                 if part._raw is None:
-                    return _with_parts(expr)
+                    if expr._depth > _SHALLOW or expr.kind == part.kind == CONCAT:  # a chain may be long
+                        return _with_parts(expr)
+                    raw_edges(part)
         edges = _own_edges(expr)
     return edges
 
@@ -230,11 +233,12 @@ def _keep(exprs: tuple[Expr, ...], met: Expr) -> None:
 
 def _complement(expr: Expr) -> RawEdges:
     found: list[tuple[int, int, Expr]] = []
+    outside: dict[Expr, Expr] = {}
     at = 0
     for low, high, target in _of(expr.args[0]):
         if at < low:
             found.append((at, low - 1, ANY_TEXT))
-        other = complement(target)
+        other = outside.get(target) or outside.setdefault(target, complement(target))
         if other is not NEVER:
             found.append((low, high, other))
         at = high + 1

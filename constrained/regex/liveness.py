@@ -56,7 +56,10 @@ def live_edges(expr: Expr) -> RawEdges:
     edges = raw_edges(expr)
     if expr.plain:
         return edges
-    live = {target: pruned(target) for _, _, target in edges}
+    live: dict[Expr, Expr] = {}
+    for _, _, target in edges:  # PERF: most targets are live, and many the same
+        if target not in live:
+            live[target] = target if target._live and target.kind != UNION else pruned(target)
     if all(map(is_, live, live.values())):
         return edges
     return joined([(low, high, live[target]) for low, high, target in edges if live[target] is not NEVER])
