@@ -132,7 +132,7 @@ _tables: dict[NumberSpelling, SettledStates] = {}
 
 def settled_states(spelling: NumberSpelling) -> SettledStates:
     """Return the states of a spelling that is not canonical."""
-    return _tables.setdefault(spelling, SettledStates(spelling))
+    return _tables.get(spelling) or _tables.setdefault(spelling, SettledStates(spelling))
 
 
 @forgets
