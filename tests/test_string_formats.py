@@ -20,8 +20,8 @@ import pytest
 
 from constrained import Grammar, Vocabulary, compile
 from constrained.errors import GrammarError, Rejected
-from constrained.regex import Expr, derive, example, is_empty, matches, parse_ecma, raw_edges
-from constrained.schema.strings import automata
+from constrained.regex import Expr, derive, example, is_empty, matches, parse_ecma, parse_python, raw_edges
+from constrained.schema.strings import automata, formats
 from constrained.schema.strings.automata import written
 from constrained.schema.strings.formats import (
     _FORMATS,
@@ -239,6 +239,10 @@ def test_what_is_written_down_is_what_the_patterns_say(name, monkeypatch):
         assert all(low <= high for low, high, _ in edges)
     with metered(Budget(0)):
         assert (format_expr(name) or start) is written(name, _time_of_day) is start
+
+
+def test_fractions_of_seconds_are_those_of_the_pattern():
+    assert formats._fraction() is parse_python(formats._FRACTION)
 
 
 def test_the_formats_that_are_written_down_are_read_at_once():

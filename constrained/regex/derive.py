@@ -61,11 +61,23 @@ def raw_edges(expr: Expr) -> RawEdges:
         if CONCAT <= expr.kind <= COMPLEMENT:
             for part in _needs(expr):
                 if part._raw is None:
-                    if expr._depth > _SHALLOW or expr.kind == part.kind == CONCAT:  # a chain may be long
+                    if expr._depth > _SHALLOW:
                         return _with_parts(expr)
-                    raw_edges(part)
+                    if part.kind == CONCAT:
+                        _chain_edges(part)
+                    else:
+                        raw_edges(part)
         edges = _own_edges(expr)
     return edges
+
+
+def _chain_edges(expr: Expr) -> None:
+    """Find the edges of a concatenation and of what it depends on, from the end on, as a chain may be long."""
+    chain = [expr]
+    while len(needed := _needs(chain[-1])) == 2 and needed[1].kind == CONCAT and needed[1]._raw is None:
+        chain.append(needed[1])
+    while chain:
+        raw_edges(chain.pop())
 
 
 def _own_edges(expr: Expr) -> RawEdges:

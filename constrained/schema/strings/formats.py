@@ -161,7 +161,13 @@ def _leap_rest(hour: int, minute: int) -> Expr:
     offsets = [literal(f"{sign}{of // 60:02}:{of % 60:02}") for sign, of in (("+", ahead), ("-", behind))]
     if local == 1439:
         offsets.append(parse_python("[zZ]"))
-    return concat(parse_python(_FRACTION), union(*offsets))
+    return concat(_fraction(), union(*offsets))
+
+
+@lru_cache(maxsize=1)
+def _fraction() -> Expr:
+    """As the pattern says it; PERF: that took 0.1 ms of the first mask inside a time."""
+    return optional(concat(literal("."), repeat(char_class([(0x30, 0x39)]), 1)))
 
 
 @lru_cache(maxsize=1)
