@@ -12,7 +12,7 @@ patterns and `regex.derive`, compared in tests/test_string_formats.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -76,18 +76,17 @@ class _Automaton:
             elif kind == LAZY:
                 made = self._lazy(said)
             else:
-                made = self._of_numbers(kind, [*map(int, said.split())])
+                made = interned(kind, *self._arguments(kind, [*map(int, said.split())]))
             self._made[at] = made
         return made
 
-    def _of_numbers(self, kind: int, args: list[int]) -> Expr:
+    def _arguments(self, kind: int, said: list[int]) -> Iterable[Any]:
         if kind == CLASS:
-            return interned(CLASS, tuple(zip(args[::2], args[1::2], strict=True)))
+            return (tuple(zip(said[::2], said[1::2], strict=True)),)
         if kind == REPEAT:
-            body, least, most = args
-            return interned(REPEAT, self._node(body), least, most)
-        parts = [self._node(part) for part in args]
-        return interned(kind, *(sorted(parts, key=_serial) if kind == UNION else parts))
+            body, least, most = said
+            return self._node(body), least, most
+        return sorted(map(self._node, said), key=_serial) if kind == UNION else map(self._node, said)
 
     def _edges_of(self, expr: Expr) -> RawEdges:
         flat = iter([*map(int, self._edges[self._places[expr]].split())])
