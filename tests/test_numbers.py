@@ -17,19 +17,21 @@ from typing import Any
 import pytest
 
 from constrained.machine import Language
+from constrained.schema.numeric import settled, unions
 from constrained.schema.numeric import states as number_states
 from constrained.schema.numeric.exponents import NumberSpelling
 from constrained.schema.numeric.language import (
     CANONICAL_NUMBERS,
     JSON_NUMBERS,
     PYTHON_NUMBERS,
+    Start,
     _ranged,
     canonical_text,
     number_language,
 )
 from constrained.schema.numeric.magnitudes import Magnitudes, _integer, _text, magnitudes
 from constrained.schema.numeric.ranges import normal
-from constrained.schema.numeric.states import MantissaStates, Start
+from constrained.schema.numeric.states import MantissaStates
 from constrained.schema.values import NumberRange
 
 SKELETONS = {
@@ -440,7 +442,8 @@ def test_far_bounds_cost_few_states() -> None:
 
 
 def test_states_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(number_states, "MOST_STATES", 5)
+    for tables in (number_states, settled, unions):
+        monkeypatch.setattr(tables, "MOST_STATES", 5)
     ranges = (
         NumberRange(low=Fraction(1), not_multiples=(Fraction(8),)),
         NumberRange(multiples=(Fraction(21),), high=Fraction(2_345_678)),
@@ -465,14 +468,21 @@ def test_whole_numbers_are_asked_by_integers_what_others_are_by_fractions(low: s
             assert quick.continues(digits, *span) is plain.continues(digits, *span), (digits, span)
 
 
-@pytest.mark.parametrize(("low", "high"), [("0", "254"), ("-12", "99"), ("1/10", "5"), ("25", None), (None, "109")])
-@pytest.mark.parametrize("integer", [True, None])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [("0", "254"), ("-12", "99"), ("1/10", "5"), ("25", None), (None, "109"), ("7", "7.5"), ("99.5", "1200"), ("1e3", "1e3")],
+)
+@pytest.mark.parametrize("open_", [False, True])
+@pytest.mark.parametrize("integer", [True, None, False])
 @pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
 def test_digits_that_no_bound_tells_apart_are_read_together(
-    low: str | None, high: str | None, integer: bool | None, spelling: NumberSpelling
+    low: str | None, high: str | None, open_: bool, integer: bool | None, spelling: NumberSpelling
 ) -> None:
+    """And that the states of other sets, where no bound is compared with any more, read what those of this one do."""
     least, most = (None if end is None else Fraction(end) for end in (low, high))
-    numbers = NumberRange(integer=integer, low=least, high=most)
+    numbers = normal(NumberRange(integer, least, open_ and least is not None, most, open_ and most is not None))
+    if numbers is None:
+        return
     todo = [(_ranged(numbers, spelling, frozenset()), _one_by_one(numbers, spelling))]
     for together, apart in todo:
         edges = [[(chr(point), target) for low, high, target in state.edges() for point in range(low, high + 1)]
@@ -489,5 +499,5 @@ def _one_by_one(numbers: NumberRange, spelling: NumberSpelling) -> Any:
         side = magnitudes(numbers, negative=negative)
         readers.append(side and MantissaStates(side, spelling, plain=plain, negative=negative))
         if readers[-1] is not None:
-            readers[-1]._alike = False
+            readers[-1]._alike, readers[-1]._settled = False, None
     return Start(*readers)

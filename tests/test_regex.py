@@ -20,12 +20,12 @@ import pytest
 
 from constrained import regex
 from constrained.errors import GrammarError
-from constrained.regex import ANY_TEXT, char_class, charset, concat, derive, parse_ecma, parse_python
+from constrained.regex import ANY_TEXT, char_class, charset, concat, derive, parse_ecma, parse_python, saturate
 from constrained.regex.boolean import complement, intersect
-from constrained.regex.expr import parts
+from constrained.regex.expr import INFINITE, parts
 from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.regex.markers import markers_of
-from constrained.regex.saturate import has_length, saturated
+from constrained.regex.saturate import has_length, reach, saturated
 from constrained.regex.syntax import properties
 from tests.oracles import reachable
 
@@ -352,6 +352,17 @@ def test_what_has_no_counts_to_saturate_is_put_together_of_its_factors():
         assert len(seen) > 3
         for state in seen:
             assert saturated(state, 40) is state is concat(*parts(state)), (pattern, state)
+
+
+def test_the_reach_of_counts_is_where_saturation_begins(monkeypatch):
+    """The key is the same whether the reach is asked, or all factors are looked at; and it is the state from there on."""
+    patterns = [*COUNTED, "(?:a{2,5}|b{3}c?d{0,7})e{4}", "a*b{2,3}c*", "[ab]{6}c*d", "(?:ab){3,}c{2}", "a{5}", "x+", "abc", "a|b{2}c*"]
+    states = {state for pattern in patterns for state in reachable(parse_python(pattern), 60) if state.plain}
+    keys = {(state, horizon): saturated(state, horizon) for state in states for horizon in range(12)}
+    assert all(key is state for (state, horizon), key in keys.items() if reach(state) <= horizon)
+    assert sum(key is not state for (state, _), key in keys.items()) > 200
+    monkeypatch.setattr(saturate, "reach", lambda expr: INFINITE)
+    assert keys == {(state, horizon): saturated(state, horizon) for state, horizon in keys}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import ipaddress
 import itertools
 import json
 import random
+import subprocess
+import sys
 import tomllib
 import unicodedata
 import uuid
@@ -18,8 +20,19 @@ import pytest
 
 from constrained import Grammar, Vocabulary, compile
 from constrained.errors import GrammarError, Rejected
-from constrained.regex import Expr, example, is_empty, matches, parse_ecma
-from constrained.schema.strings.formats import _FORMATS, INEXACT, NARROWED, format_expr, format_hull
+from constrained.regex import Expr, derive, example, is_empty, matches, parse_ecma, parse_python, raw_edges
+from constrained.schema.strings import automata, formats
+from constrained.schema.strings.automata import written
+from constrained.schema.strings.formats import (
+    _FORMATS,
+    INEXACT,
+    NARROWED,
+    _time_of_day,
+    built,
+    format_expr,
+    format_hull,
+)
+from constrained.work import Budget, metered
 
 EVERY_BYTE = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 TABLE = tomllib.loads((Path(__file__).parent / "corpus" / "formats_string.toml").read_text("utf-8"))
@@ -207,3 +220,40 @@ def test_a_date_time_visits_few_states():
         state = next(target for low, high, target in state.edges() if low <= ord(char) <= high)
         seen.add(state)
     assert len(seen) <= 30
+
+
+@pytest.mark.parametrize("name", sorted(automata._lines()))
+def test_what_is_written_down_is_what_the_patterns_say(name, monkeypatch):
+    """State by state: the same expressions, whether they are read or derived; if not, tools/format_automata.py writes them."""
+    start = written(name, _time_of_day)
+    states, todo = {start: raw_edges(start)}, [start]
+    for state in todo:
+        fresh = [target for _, _, target in states[state] if target not in states]
+        states.update((target, raw_edges(target)) for target in fresh)
+        todo += dict.fromkeys(fresh)
+    monkeypatch.setattr(derive, "written_down", {})
+    assert built(name) is start
+    for state, edges in states.items():
+        state._raw = None
+        assert raw_edges(state) == edges
+        assert all(low <= high for low, high, _ in edges)
+    with metered(Budget(0)):
+        assert (format_expr(name) or start) is written(name, _time_of_day) is start
+
+
+def test_fractions_of_seconds_are_those_of_the_pattern():
+    assert formats._fraction() is parse_python(formats._FRACTION)
+
+
+def test_the_formats_that_are_written_down_are_read_at_once():
+    code = (
+        "from constrained.regex.derive import raw_edges, written_down\n"
+        "from constrained.schema.strings import formats\n"
+        "formats.parse_python = None\n"
+        "state = formats.format_expr('date-time')\n"
+        "for _ in range(11):\n"
+        "    assert state in written_down\n"
+        "    state = raw_edges(state)[0][2]\n"
+        "assert repr(state) == \"<_TimeOfDay(read='')>\""
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -39,9 +39,11 @@ from constrained.work import spend
 _APART = frozenset({CLASS, LITERAL, SET, REPEAT})  # what is met by a bound on the length
 _serial = attrgetter("serial")
 _Combine = Callable[..., Expr]
+_SHALLOW = 20  # expressions inside each other, to which recursion goes down
 _MANY = 8  # edge lists in which some are looked for that are alike
 _MET, _MOST_MET = 300, 10_000  # bytes of what met, estimated; how many are kept
 _meetings: dict[tuple[Expr, ...], Expr] = {}
+written_down: dict[Expr, Callable[[Expr], RawEdges]] = {}  # what says the edges of some states, see `write_down`
 
 
 @forgets
@@ -52,22 +54,36 @@ def _forget() -> None:
 def raw_edges(expr: Expr) -> RawEdges:
     """Return the edges with surrogates glued to U+D7FF and empty intersections among the targets.
 
-    PERF: what the edges depend on is known as a rule, and then nothing is put on a stack.
+    PERF: what the edges depend on is known as a rule, or not deep, and then nothing is put on a stack.
     """
     edges = expr._raw
     if edges is None:
         if CONCAT <= expr.kind <= COMPLEMENT:
             for part in _needs(expr):
                 if part._raw is None:
-                    return _with_parts(expr)
+                    if expr._depth > _SHALLOW:
+                        return _with_parts(expr)
+                    if part.kind == CONCAT:
+                        _chain_edges(part)
+                    else:
+                        raw_edges(part)
         edges = _own_edges(expr)
     return edges
+
+
+def _chain_edges(expr: Expr) -> None:
+    """Find the edges of a concatenation and of what it depends on, from the end on, as a chain may be long."""
+    chain = [expr]
+    while len(needed := _needs(chain[-1])) == 2 and needed[1].kind == CONCAT and needed[1]._raw is None:
+        chain.append(needed[1])
+    while chain:
+        raw_edges(chain.pop())
 
 
 def _own_edges(expr: Expr) -> RawEdges:
     """Find the edges of an expression whose parts' edges are known."""
     kind = expr.kind
-    expr._raw = edges = _RULES[kind](expr)
+    expr._raw = edges = (written_down.get(expr) or _RULES[kind])(expr)
     spend(2 + len(edges) if kind != LAZY else 2)  # a state of its own kind says what it costs
     return edges
 
@@ -94,7 +110,15 @@ def _with_parts(expr: Expr) -> RawEdges:
     return edges
 
 
+def write_down(expr: Expr, edges: Callable[[Expr], RawEdges]) -> None:
+    """See to it that the edges of an expression that is kept for good are asked for, not derived."""
+    written_down[expr] = edges
+    expr.edges_stay = True
+
+
 def _needs(expr: Expr) -> Sequence[Expr]:
+    if expr in written_down:
+        return ()
     kind = expr.kind
     if kind == CONCAT:
         args = expr.args
@@ -221,11 +245,12 @@ def _keep(exprs: tuple[Expr, ...], met: Expr) -> None:
 
 def _complement(expr: Expr) -> RawEdges:
     found: list[tuple[int, int, Expr]] = []
+    outside: dict[Expr, Expr] = {}
     at = 0
     for low, high, target in _of(expr.args[0]):
         if at < low:
             found.append((at, low - 1, ANY_TEXT))
-        other = complement(target)
+        other = outside.get(target) or outside.setdefault(target, complement(target))
         if other is not NEVER:
             found.append((low, high, other))
         at = high + 1

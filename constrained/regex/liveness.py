@@ -35,7 +35,7 @@ from constrained.regex.expr import (
     parts,
     single,
 )
-from constrained.regex.saturate import has_length, shortest_text
+from constrained.regex.saturate import has_length, outnumbers, shortest_text
 from constrained.regex.show import short_text
 from constrained.regex.universal import universal_over, universal_up_to
 from constrained.work import current, metered, place, spend
@@ -56,7 +56,10 @@ def live_edges(expr: Expr) -> RawEdges:
     edges = raw_edges(expr)
     if expr.plain:
         return edges
-    live = {target: pruned(target) for _, _, target in edges}
+    live: dict[Expr, Expr] = {}
+    for _, _, target in edges:  # PERF: most targets are live, and many the same
+        if target not in live:
+            live[target] = target if target._live and target.kind != UNION else pruned(target)
     if all(map(is_, live, live.values())):
         return edges
     return joined([(low, high, live[target]) for low, high, target in edges if live[target] is not NEVER])
@@ -143,7 +146,7 @@ def is_empty(expr: Expr) -> bool:
     if bound is not None and bound[2].witness is not None and bound[0] <= bound[2].witness <= bound[1]:
         expr._live = True
         return False
-    if expr.kind == INTERSECT and len(expr.args) == 2 and has_length(*expr.args):
+    if expr.kind == INTERSECT and len(expr.args) == 2 and (has_length(*expr.args) or outnumbers(*expr.args)):
         expr._live = True
         return False
     if expr.kind == INTERSECT and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0):

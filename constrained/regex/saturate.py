@@ -3,7 +3,8 @@
 A mask looks no further than the longest token.  Two expressions whose counters are both beyond that horizon allow the
 same tokens; they share a key, and so a mask.  Also here: a sufficient test for the lengths of a language's texts, which
 saves counting up to ``minLength: 10000`` one character at a time to see that a length bound and a pattern are
-compatible; and a shortest text of a plain expression.
+compatible; one for their number, by which a pattern without a few texts is not empty; and a shortest text of a plain
+expression.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from constrained.regex.expr import (
     CLASS,
     COMPLEMENT,
     CONCAT,
+    EPSILON_KIND,
     INFINITE,
     INTERSECT,
     LAZY,
     LITERAL,
+    NEVER_KIND,
     REPEAT,
     SET,
     UNION,
@@ -34,6 +37,7 @@ from constrained.regex.universal import universal_up_to
 from constrained.work import spend
 
 _GUESSED = 100  # characters of a text that is guessed
+_FEW_TEXTS = 1_000  # that a complement leaves out
 
 
 def saturated(expr: Expr, horizon: int) -> Expr:
@@ -46,7 +50,7 @@ def saturated(expr: Expr, horizon: int) -> Expr:
     >>> saturated(parse_python("[a-z]{100,200}"), 30) is saturated(parse_python("[a-z]{99,}"), 30)
     True
     """
-    if expr.long <= horizon and expr.plain:
+    if expr.plain and (expr.long <= horizon or reach(expr) <= horizon):
         return expr  # no count is beyond
     if expr.kind == REPEAT:
         body, least, most = expr.args
@@ -74,6 +78,30 @@ def saturated(expr: Expr, horizon: int) -> Expr:
         if bound is not None and bound[0] == 0 and bound[2].plain and bound[1] - horizon >= farthest(bound[2]):
             return saturated(bound[2], horizon)  # wherever one token leads, there is room for the rest
     return _roomy(expr, horizon) if expr.kind == INTERSECT else expr
+
+
+def reach(expr: Expr) -> int:
+    """Return the horizon from which on no count of a plain expression lies beyond it.
+
+    PERF: most states of a pattern end in the same factors, which are looked at once.
+    """
+    chain = []
+    while expr.reach is None and expr.kind == CONCAT:
+        chain.append(expr)
+        expr = expr.args[1]
+    found = expr.reach
+    if found is None:
+        found = 0
+        if expr.kind == REPEAT:
+            _, least, most = expr.args
+            found = max(0, least - 1, most if most < INFINITE else 0)
+        elif expr.kind == UNION:
+            found = max(map(reach, expr.args))
+        expr.reach = found
+    for whole in reversed(chain):
+        head: Expr = whole.args[0]
+        whole.reach = found = min(max(reach(head), head.short + found), whole.long)
+    return found
 
 
 def _roomy(expr: Expr, horizon: int) -> Expr:
@@ -201,3 +229,84 @@ def shortest_text(expr: Expr) -> str | None:
 
 def _texts_left(texts: LiteralSet) -> Iterator[int]:
     return (at for at in range(texts.low, texts.high) if not texts.excluded >> at & 1)
+
+
+# -- how many texts there are ----------------------------------------------------------------------------------------
+
+
+def outnumbers(left: Expr, right: Expr) -> bool:
+    """Return True if one side is the complement of a few texts, and the other, a plain expression, certainly has more;
+    False says nothing.
+
+    PERF: of ``[0-9a-f]{8}`` without ten of its texts, a search asked for an edge list for each character.
+
+    >>> from constrained.regex import complement, literals, parse_python
+    >>> outnumbers(parse_python("[a-c]{2}"), complement(literals(["ab", "b", "cd"])))
+    True
+    """
+    if left.kind == COMPLEMENT:
+        left, right = right, left
+    if right.kind != COMPLEMENT or not left.plain or left.kind == NEVER_KIND:
+        return False
+    most = at_most(right.args[0])
+    return most <= _FEW_TEXTS and at_least(left, most) > most
+
+
+def at_most(expr: Expr) -> int:
+    """Return a number of texts that an expression certainly has no more of; INFINITE: it may have any number."""
+    spend(1)
+    if expr.kind in (LITERAL, EPSILON_KIND):
+        return 1
+    if expr.kind == SET:
+        return int(expr.args[0].high - expr.args[0].low)
+    if expr.kind == CLASS:
+        return _members(expr)
+    if expr.kind in (CONCAT, UNION):
+        found = int(expr.kind == CONCAT)
+        for part in parts(expr) if found else expr.args:
+            found = found * at_most(part) if expr.kind == CONCAT else found + at_most(part)
+            if found > _FEW_TEXTS:
+                return INFINITE
+        return found
+    if expr.kind == REPEAT and expr.args[1:] == (0, 1):
+        return 1 + at_most(expr.args[0])
+    return INFINITE
+
+
+def at_least(expr: Expr, enough: int) -> int:
+    """Return a number of texts that a plain expression certainly has, or one above `enough`.
+
+    Texts of one length stand apart: (a|aa)(a|aa) has three texts, ``[ab][ab]`` four.
+    """
+    spend(1)
+    if expr.kind == CLASS:
+        return _members(expr)
+    if expr.kind == UNION:
+        return max([at_least(member, enough) for member in expr.args])
+    if expr.kind == REPEAT:
+        body, least, most = expr.args
+        if body.short == body.long and least:
+            each = found = at_least(body, enough)
+            while least > 1 and 1 < found <= enough:
+                found, least = found * each, least - 1
+            return found
+        return int(most - least) + 1 if body.short else 1
+    if expr.kind != CONCAT:
+        return 1
+    found, other = 1, 1  # of all factors of one length together, of another one
+    while found <= enough and other <= enough:
+        head, tail = expr.args if expr.kind == CONCAT else (expr, None)
+        count = at_least(head, enough)
+        if head.short == head.long:
+            found *= count
+        else:
+            other = max(other, count)
+        if tail is None:
+            break
+        expr = tail
+    return max(found, other)
+
+
+def _members(expr: Expr) -> int:
+    """Return how many characters a class has; surrogates, which are glued to one, are none."""
+    return sum([high - low + 1 - (0x800 if low <= 0xDFFF <= high else 0) for low, high in expr.args[0]])

@@ -25,6 +25,7 @@ cdef class Trie:
 
     cdef int find(self, int node, bytes path) noexcept
     cdef int quotes(self, int token, int first) noexcept
+    cdef object plain_text(self, int token, int first, int last)
 
 
 cdef inline void set_tokens(const TrieNode* nodes, const int32_t* ids, int node, uint32_t* bits) noexcept nogil:

@@ -7,8 +7,10 @@ Invariants: nodes stand in preorder, the subtree of node i is [i, nodes[i].end),
 ids[nodes[i].first : nodes[nodes[i].end].first]; `ids` has no special token.
 Plain twin: `tokens.trie.TokenTrie`.
 """
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cython cimport final
 from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.string cimport memchr
 
 
 @final
@@ -62,3 +64,10 @@ cdef class Trie:
         for at in range(self.begins[token] + first, self.begins[token + 1]):
             found += self.spelled[at] == 0x22 or self.spelled[at] == 0x27
         return found
+
+    cdef object plain_text(self, int token, int first, int last):
+        """Return what a token says between two of its bytes; None where an escape is among them."""
+        cdef const uint8_t* spelled = self.spelled + self.begins[token] + first
+        if memchr(spelled, 0x5C, last - first) != NULL:
+            return None
+        return PyUnicode_DecodeUTF8(<const char*>spelled, last - first, NULL)

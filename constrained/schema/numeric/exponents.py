@@ -9,8 +9,7 @@ end, all values past the lower end are one state.  Tested through tests/test_num
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from constrained.caches import cached
 from constrained.machine import Language
@@ -20,12 +19,15 @@ from constrained.work import spend_nearby
 Edge: TypeAlias = tuple[int, int, Language]
 Target: TypeAlias = tuple[int, int, Language | None]  # None: these characters lead nowhere
 
+ZERO, WHOLE, POINT, FRACTION = range(4)  # where a mantissa ends: behind its leading zero, another digit, the point, …
 LEAST_PLUS, LEAST_MINUS = 16, 5  # repr() writes 9999999999999998.0, 1e+16 and 0.0001, 1e-05
 
 
-@dataclass(frozen=True, slots=True)
-class NumberSpelling:
-    """Which spellings of a number are allowed."""
+class NumberSpelling(NamedTuple):
+    """Which spellings of a number are allowed.
+
+    PERF: a part of many keys, and that of a dataclass is a call of Python.
+    """
 
     canonical: bool = False  # as json.dumps and repr() write it; integers without fraction and exponent
     bare_point: bool = False  # "1." and ".5"
@@ -157,24 +159,32 @@ def canonical_digits(low: int, high: int | None, text: str) -> CanonicalDigits:
 
 
 class ExponentStart(Interned):
-    """What follows "e": an exponent inside an interval that is not empty."""
+    """What follows "e": an exponent inside an interval, of which some spelling fits."""
 
-    __slots__ = ("plus", "minus", "signed")
+    __slots__ = ("interval", "spelling")
 
-    def __init__(self, plus: Interned | None, minus: Interned | None, signed: bool) -> None:
-        self.plus, self.minus, self.signed = plus, minus, signed
+    def __init__(self, interval: Interval, spelling: NumberSpelling) -> None:
+        self.interval, self.spelling = interval, spelling
         self._edges, self.accepts = None, False
 
     def targets(self) -> Iterable[Target]:
-        yield char("+", self.plus)
-        yield char("-", self.minus)
-        if self.plus is not None and not self.signed:
-            yield from self.plus.targets()
+        plus, minus = _signed(self.interval, self.spelling)
+        yield char("+", plus)
+        yield char("-", minus)
+        if plus is not None and not self.spelling.canonical:
+            yield from plus.targets()
 
 
 @cached(1 << 12)
 def exponent(interval: Interval, spelling: NumberSpelling) -> ExponentStart | None:
-    """Return the state after "e", None if no spelling fits the interval."""
+    """Return the state after "e", None if no spelling fits the interval, which is not empty."""
+    if spelling.canonical and _signed(interval, spelling) == (None, None):
+        return None
+    return ExponentStart(interval, spelling)
+
+
+def _signed(interval: Interval, spelling: NumberSpelling) -> tuple[Interned | None, Interned | None]:
+    """Return what follows a plus sign and what a minus sign."""
     least, most = interval
     first_plus, first_minus = (LEAST_PLUS, LEAST_MINUS) if spelling.canonical else (0, 0)
     plus = minus = None
@@ -182,7 +192,7 @@ def exponent(interval: Interval, spelling: NumberSpelling) -> ExponentStart | No
         plus = _digits(max(first_plus, least or 0), most, spelling)
     if least is None or -least >= first_minus:
         minus = _digits(max(first_minus, 0 if most is None else -most), None if least is None else -least, spelling)
-    return ExponentStart(plus, minus, spelling.canonical) if plus or minus else None
+    return plus, minus
 
 
 def _digits(low: int, high: int | None, spelling: NumberSpelling) -> Interned:

@@ -17,21 +17,45 @@ used). Tested in tests/test_numbers.py against `Fraction` over all short texts. 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
-from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Edge, Interned, NumberSpelling
+from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Edge, Interned, NumberSpelling, Target, char
 from constrained.schema.numeric.magnitudes import Magnitudes, decimal, magnitudes
 from constrained.schema.numeric.points import Points
 from constrained.schema.numeric.ranges import contains
-from constrained.schema.numeric.states import MantissaStates, Start, union
+from constrained.schema.numeric.states import MantissaStates
+from constrained.schema.numeric.unions import union
 from constrained.schema.values import NumberRange
 from constrained.work import spend_nearby
 
 JSON_NUMBERS = NumberSpelling()
 CANONICAL_NUMBERS = NumberSpelling(canonical=True)
 PYTHON_NUMBERS = NumberSpelling(bare_point=True, underscores=True)
+
+
+class Start(Interned):
+    """The start of a number, or what follows its "-"."""
+
+    __slots__ = ("positive", "negative")
+
+    def __init__(self, positive: MantissaStates | None, negative: MantissaStates | None) -> None:
+        self.positive, self.negative = positive, negative
+        self._edges, self.accepts = None, False
+
+    def targets(self) -> Iterable[Target]:
+        if self.negative is not None:
+            minus = self.negative.unsigned
+            if minus is None:
+                minus = self.negative.unsigned = Start(self.negative, None)
+            yield char("-", minus if minus.edges() else None)
+        if self.positive is not None:
+            if self.positive.spelling.bare_point:
+                yield char(".", self.positive.bare_point())
+            for first, last in self.positive.kinds(0, 0):
+                yield ord("0") + first, ord("0") + last, self.positive.first(first)
 
 
 class NumberTexts(Interned):
@@ -91,9 +115,14 @@ def _reader(
     return MantissaStates(side, spelling, plain=plain, negative=negative, points=Points(side.left_out), base=base)
 
 
+_NOTHING_LESS = {whole: NumberRange(whole, Fraction(0), False, Fraction(0)) for whole in (True, None)}
+
+
 def _ranged(numbers: NumberRange, spelling: NumberSpelling, without: frozenset[Fraction]) -> Start:
-    positive, negative = (_reader(numbers, spelling, without, negative=negative) for negative in (False, True))
-    return Start(positive, negative)
+    positive, least, below = _reader(numbers, spelling, without, negative=False), numbers.low, numbers
+    if least is not None and not (least.numerator or numbers.low_open or numbers.not_multiples or without):
+        below = _NOTHING_LESS.get(numbers.integer, numbers)  # behind a minus, one reader for all numbers from 0 on
+    return Start(positive, _reader(below, spelling, without, negative=True))
 
 
 def _listed(values: frozenset[Fraction], spelling: NumberSpelling) -> Language:

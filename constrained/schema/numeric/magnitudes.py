@@ -46,7 +46,6 @@ class Bound:
         own = int(self.digits[status])
         return BELOW if digit < own else ABOVE if digit > own else status + 1
 
-
     def turns(self, status: int) -> tuple[int, ...]:
         """Return the digits > 1 from which on the outcome is another; 0 is told from 1 in any case."""
         if not 0 <= status < len(self.digits):
@@ -126,6 +125,9 @@ def _divisor(step: Fraction) -> Divisor:
     return Divisor(step, *_split(step))
 
 
+UNIT = _divisor(Fraction(1))  # of whole numbers
+
+
 def _common(steps: tuple[Fraction, ...]) -> Fraction | None:
     """Return the step of the numbers that are multiples of every step."""
     common: Fraction | None = None
@@ -151,36 +153,51 @@ class Magnitudes:
         if negative:
             low, high = (None if high is None else -high), (None if low is None else -low)
             low_open, high_open = high_open, low_open
+        self._divide(numbers)
+        # PERF: signs are read off numerators, as to compare fractions takes 1 µs each time
+        self.low = bound(low, low_open) if low is not None and low.numerator > 0 else None
+        self.high = bound(high, high_open) if high is not None and high.numerator > 0 else None
+        inside = (low is None or low.numerator < (not low_open)) and (
+            high is None or high.numerator > -(not high_open)
+        )
+        self.zero = inside and not self.holes and not (left_out and Fraction(0) in left_out)
+        reaches = high is None or high.numerator > 0
+        # the first and the last member, where these are all whole numbers between two bounds
+        self._whole: tuple[int, int] | None = None
+        if self.step is UNIT and not (self.holes or left_out) and self.high is not None:
+            self._whole = _whole_between(self.low, self.high)
+        self.endless = reaches and self.high is None and (self.step is None or self._outside_holes(self.step.step))
+        self.positive = self.endless or (reaches and self.high is not None and self._is_positive(self.high))
+
+    def _divide(self, numbers: NumberRange) -> None:
+        """Note what members are multiples of, and what they are not multiples of."""
         steps, holes = numbers.multiples, numbers.not_multiples
+        self.holes: tuple[Divisor, ...] = ()
+        if not (steps or holes or numbers.integer is False):  # PERF: as most
+            self.step = UNIT if numbers.integer else None
+            self.modulus = self.whole_modulus = 1
+            return
         if numbers.integer is True:
             steps += (Fraction(1),)
         elif numbers.integer is False:
             holes += (Fraction(1),)
         step = _common(steps)
-        self.step = None if step is None else _divisor(step)
+        self.step = None if step is None else UNIT if step == 1 else _divisor(step)
         self.holes = tuple(_divisor(hole) for hole in holes)
-        self.low = bound(low, low_open) if low is not None and low > 0 else None
-        self.high = bound(high, high_open) if high is not None and high > 0 else None
-        inside = (low is None or low < 0 or (low == 0 and not low_open)) and (
-            high is None or high > 0 or (high == 0 and not high_open)
-        )
-        self.zero = inside and not holes and Fraction(0) not in left_out
         self.modulus = lcm(*(d.modulus for d in self.holes), self.step.modulus if self.step else 1)
         self.whole_modulus = lcm(*(d.step.numerator for d in self.holes), self.step.step.numerator if self.step else 1)
-        reaches = high is None or high > 0
-        # the first and the last member, where these are all whole numbers between two bounds
-        self._whole: tuple[int, int] | None = None
-        if self.step is not None and self.step.step == 1 and not (holes or left_out) and self.high is not None:
-            top, floor = self.high.value, Fraction(0) if self.low is None else self.low.value
-            first = max(1, -(-floor // 1) + (floor.denominator == 1 and self.low is not None and self.low.open))
-            if top < _LARGE:
-                self._whole = first, top // 1 - (top.denominator == 1 and self.high.open)
-        self.endless = reaches and self.high is None and (self.step is None or self._outside_holes(self.step.step))
-        self.positive = self.endless or (
-            reaches
-            and self.high is not None
-            and self.meets(Fraction(0), self.high.value, left_open=True, right_open=False)
-        )
+
+    def _is_positive(self, high: Bound) -> bool:
+        """Say whether some positive number up to the upper bound belongs to the set."""
+        if self._whole is not None:
+            return self._whole[0] <= self._whole[1]
+        if self.low is None and self.step is None and not (self.holes or self.left_out):
+            return True
+        return self.meets(Fraction(0), high.value, left_open=True, right_open=False)
+
+    def has_whole_bounds(self) -> bool:
+        """Say whether both bounds are whole numbers that they hold themselves."""
+        return not [one for one in (self.low, self.high) if one is not None and (one.open or one.value.denominator > 1)]
 
     def _outside_holes(self, value: Fraction) -> bool:
         return all((value / hole.step).denominator != 1 for hole in self.holes)
@@ -212,7 +229,7 @@ class Magnitudes:
         if self.high is not None:
             most = self.high.point - point - (not self.keeps_high(high))
         if self.step is not None:
-            needed = self.step.unit(residue)
+            needed = 0 if self.step is UNIT else self.step.unit(residue)
             if needed is None:
                 return None
             least = needed - unit if least is None else max(least, needed - unit)
@@ -328,6 +345,18 @@ def _text(value: int) -> str:
     half = value.bit_length() * 3 // 20  # about half of its digits
     high, low = divmod(value, 10**half)
     return _text(high) + _text(low).zfill(half)
+
+
+def _whole_between(low: Bound | None, high: Bound) -> tuple[int, int] | None:
+    """Return the first and the last positive whole number between two bounds; None where the upper one is large."""
+    if high.value.numerator >= _LARGE * high.value.denominator:
+        return None
+    first = 1
+    if low is not None:
+        floor = low.value
+        first = -(-floor.numerator // floor.denominator) + (low.open and floor.denominator == 1)
+    top = high.value
+    return first, top.numerator // top.denominator - (high.open and top.denominator == 1)
 
 
 def _least_point(value: Fraction) -> int:

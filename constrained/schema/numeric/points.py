@@ -14,6 +14,8 @@ from fractions import Fraction
 from constrained.schema.numeric.magnitudes import Interval, decimal
 from constrained.work import spend_nearby
 
+_MANY = 32  # of a slice, from which on each digit is tried
+
 
 class Points:
     """Some magnitudes of one sign; `zero` counts with both."""
@@ -42,6 +44,13 @@ class Points:
         return bisect_left(self.digits, prefix.rstrip("0")), bisect_left(
             self.digits, prefix[:-1] + chr(ord(prefix[-1]) + 1)
         )
+
+    def following(self, prefix: str, start: int, end: int) -> Iterable[int]:
+        """Return the digits that one of a slice, with zeros behind it, has behind the prefix of the slice."""
+        if end - start > _MANY:
+            return range(10)
+        at = len(prefix)
+        return sorted({int(digits[at]) if at < len(digits) else 0 for digits in self.digits[start:end]})
 
     def between(self, start: int, end: int) -> Iterable[tuple[str, tuple[int, ...]]]:
         """Return digits and places of a slice."""

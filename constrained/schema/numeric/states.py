@@ -4,7 +4,7 @@
 set never asks about. Each state keeps one of its readings exactly, and computes from that; so what is shared can never
 be wrong in its details.
 
-Bounds: at MOST_STATES a reader forgets its states and what they lead to, and so does a union.  Whoever holds a state
+Bounds: at MOST_STATES a reader forgets its states and what they lead to.  Whoever holds a state
 keeps it; what it leads to is made again.
 """
 
@@ -13,16 +13,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from constrained.machine import Language
 from constrained.schema.numeric import exponents
-from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Interned, NumberSpelling, Target, char
-from constrained.schema.numeric.magnitudes import ABOVE, BELOW, Interval, Magnitudes
+from constrained.schema.numeric.exponents import (
+    FRACTION,
+    LEAST_MINUS,
+    LEAST_PLUS,
+    POINT,
+    WHOLE,
+    ZERO,
+    Interned,
+    NumberSpelling,
+    Target,
+    char,
+)
+from constrained.schema.numeric.magnitudes import ABOVE, BELOW, UNIT, Interval, Magnitudes
 from constrained.schema.numeric.points import Points, outside
+from constrained.schema.numeric.settled import Settled, settled_states
+from constrained.schema.numeric.unions import forget, union
 from constrained.work import spend_nearby
 
-ZERO, WHOLE, POINT, FRACTION = range(4)
 MOST_STATES = 20_000  # some 20 MB; a random number that must not be a multiple of this nor that makes 10,000 a digit
 _ZERO = ord("0")
 _ALL = (0, 0)  # the span before the first digit > 0, and where there are no points
@@ -46,6 +58,9 @@ class MantissaKey(NamedTuple):
     depth: int  # digits that the points have been compared with
 
 
+Reading: TypeAlias = "Mantissa | Settled | None"  # None: no number starts so
+
+
 class MantissaStates:
     """The states of one sign of one set in one spelling.
 
@@ -55,8 +70,8 @@ class MantissaStates:
     """
 
     __slots__ = (
-        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_states", "base", "negative", "numbers", "plain",
-        "points", "spelling",
+        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_settled", "_states", "base", "is_ordinary",
+        "negative", "numbers", "plain", "points", "spelling", "unsigned",
     )  # fmt: skip
 
     def __init__(
@@ -72,9 +87,15 @@ class MantissaStates:
         self.numbers, self.spelling, self.plain, self.negative = numbers, spelling, plain, negative
         self.points, self.base = points, base
         self._states: dict[MantissaKey, Mantissa | None] = {}
+        self.unsigned: Language | None = None  # what follows a minus, where these are the negative numbers
         self._bounded = numbers.low is not None or numbers.high is not None or points is not None
         self._divided = numbers.step is not None or bool(numbers.holes)
         self._alike = points is None and numbers.modulus == numbers.whole_modulus == 1
+        simple = points is None and not numbers.holes and (numbers.step is None or numbers.step is UNIT)
+        # what the states of other sets are as well, see `settled`
+        self._settled = settled_states(spelling) if simple and not spelling.canonical else None
+        # nothing but bounds is to be met, and whole numbers are compared with whole bounds
+        self.is_ordinary = self._settled is not None and (numbers.step is None or numbers.has_whole_bounds())
         # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are
         # alike.
         past_low = max(2, numbers.low.point + 1) if numbers.low else 2
@@ -84,19 +105,34 @@ class MantissaStates:
         # from here on, below the upper bound
         self._nearest = min(0, numbers.high.point - 1) if below_high and numbers.high else None
 
-    def state(self, key: MantissaKey, digits: str) -> Mantissa | None:
+    def state(self, key: MantissaKey, digits: str) -> Reading:
         """Return the state of a reading, None if it is dead; `digits` are those from the first one > 0."""
+        if key.started and self._settled is not None:
+            low, high = self.numbers.low, self.numbers.high
+            above = low is None or key.low < 0 or self.numbers.reaches_low(key.low)
+            if above and (high is None or key.high < 0 or not self.numbers.keeps_high(key.high)):
+                return self._settled_state(key)
         reduced = self._reduced(key)
         if reduced in self._states:
             return self._states[reduced]
         spend_nearby(6 + len(digits) // 16 + len(self.numbers.holes) // 2)
         if len(self._states) >= MOST_STATES:
-            _forget(self._states)
+            forget(self._states)
         state: Mantissa | None = Mantissa(self, key, digits)
         if state is not None and not state.live():
             state = None
         self._states[reduced] = state
         return state
+
+    def _settled_state(self, key: MantissaKey) -> Settled | None:
+        """Return the state of a reading that no bound is compared with any more."""
+        assert self._settled is not None
+        low, high = self.numbers.low, self.numbers.high
+        least = None if low is None else low.point - key.point + (key.low == BELOW)
+        most = None if high is None else high.point - key.point - 1 + (key.high == BELOW)
+        if self.numbers.step is None:
+            return self._settled.state(key.phase, least, most, False, 0, 0, key.gap)
+        return self._settled.state(key.phase, least, most, True, key.zeros, key.fraction, key.gap)
 
     def _reduced(self, key: MantissaKey) -> MantissaKey:
         """Return the key without what makes no difference to this set."""
@@ -136,16 +172,16 @@ class MantissaStates:
         starts = [*sorted(turns - {10}), 10]
         yield from ((first, beyond - 1) for first, beyond in pairwise(starts))
 
-    def first(self, digit: int) -> Mantissa | None:
+    def first(self, digit: int) -> Reading:
         """Return the state after the first digit before the point."""
         if digit == 0:
             return self.state(MantissaKey(ZERO, False, 0, 0, 0, 0, 0, 0, False, _ALL, 0), "")
         return self.significant(MantissaKey(WHOLE, False, 0, 0, 0, 0, 0, 0, False, _ALL, 0), "", digit)
 
-    def bare_point(self) -> Mantissa | None:
+    def bare_point(self) -> Reading:
         return self.state(MantissaKey(POINT, False, 0, 0, 0, 0, 0, 0, True, _ALL, 0), "")
 
-    def significant(self, key: MantissaKey, digits: str, digit: int) -> Mantissa | None:
+    def significant(self, key: MantissaKey, digits: str, digit: int) -> Reading:
         """Return the state after one more digit that is not a leading zero, behind the point unless the phase is
         WHOLE.
         """
@@ -174,7 +210,7 @@ class MantissaStates:
         low, high = self.numbers.low, self.numbers.high
         return low.compare(key.low, digit) if low else 0, high.compare(key.high, digit) if high else 0
 
-    def _among_points(self, key: MantissaKey, digits: str) -> Mantissa | None:
+    def _among_points(self, key: MantissaKey, digits: str) -> Reading:
         """Return the state of a reading whose last digit the points have not been compared with."""
         if self.points is None:
             return self.state(key, digits)
@@ -188,21 +224,19 @@ class MantissaStates:
 class Mantissa(Interned):
     """A state before any exponent; `key` and `digits` (from the first one > 0) are those of one reading that leads
     here.
+
+    goes_on: some text goes on here, and if it is this one, then another has a fraction or an exponent of zero more.
     """
 
-    __slots__ = ("reader", "key", "digits", "_scaled", "_short")
+    __slots__ = ("reader", "key", "digits", "goes_on", "_scaled", "_short")
 
     def __init__(self, reader: MantissaStates, key: MantissaKey, digits: str) -> None:
         self.reader, self.key, self.digits = reader, key, digits
         self._edges = None
         self._scaled: tuple[Interval, ...] | None = None
         self._short: int | None = None
+        self.goes_on = not reader.plain and not reader.spelling.canonical
         self.accepts = self._complete()
-
-    @property
-    def goes_on(self) -> bool:  # type: ignore[override]
-        """Some text goes on here, and if it is this one, then another has a fraction or an exponent of zero more."""
-        return not self.reader.plain and not self.reader.spelling.canonical
 
     @property
     def short(self) -> int:
@@ -226,7 +260,7 @@ class Mantissa(Interned):
         if phase in (ZERO, WHOLE) and not gap and not self.reader.plain:
             yield char(".", self.reader.state(self.key._replace(phase=POINT), self.digits))
         if phase != ZERO:
-            for first, last in self.reader.kinds(self.key.low, self.key.high):
+            for first, last in self._digits():
                 yield _ZERO + first, _ZERO + last, self._after(first)
         after_e = self._exponent()
         if not spelling.canonical:
@@ -235,7 +269,14 @@ class Mantissa(Interned):
             yield char("_", self.reader.state(self.key._replace(gap=True), self.digits))
         yield char("e", after_e)
 
-    def _after(self, digit: int) -> Mantissa | None:
+    def _digits(self) -> Iterable[tuple[int, int]]:
+        """Return ranges of digits that lead to the same state each; of the others, none goes on."""
+        points = self.reader.points
+        if points is None or self.reader.base is not None or not self.digits:
+            return self.reader.kinds(self.key.low, self.key.high)
+        return [(digit, digit) for digit in points.following(self.digits, *self.key.span)]
+
+    def _after(self, digit: int) -> Reading:
         key, reader = self.key, self.reader
         if key.phase == WHOLE or self.digits or digit:
             return reader.significant(key, self.digits, digit)
@@ -298,12 +339,25 @@ class Mantissa(Interned):
         numbers, canonical = self.reader.numbers, self.reader.spelling.canonical
         if not self.digits:
             return self._live_zero()
+        if self.reader.is_ordinary:
+            return self._live_ordinary()
         if not canonical:
             listed = self.reader.points is not None and self.reader.base is None  # then one of the span can come
             return listed or bool(self._scales()) or numbers.continues(self.digits, None, None)
         if self.reader.plain:
             return numbers.continues(self.digits, len(self.digits), None)
         return self._live_canonical()
+
+    def _live_ordinary(self) -> bool:
+        """As `live` behind a digit > 0, by the comparisons alone; see `MantissaStates.is_ordinary`."""
+        numbers, key = self.reader.numbers, self.key
+        if numbers.high is None or numbers.low is None and numbers.step is None:
+            return True
+        most = numbers.high.point - (not numbers.keeps_high(key.high))
+        least = numbers.low.point + (key.low == BELOW) if numbers.low is not None else 0
+        if numbers.step is None:
+            return least <= most
+        return max(least, len(self.digits)) <= most or bool(self._scales())
 
     def _live_zero(self) -> bool:
         numbers, key, points = self.reader.numbers, self.key, self.reader.points
@@ -330,67 +384,3 @@ class Mantissa(Interned):
         return key.point == 1 and (
             numbers.continues(digits, LEAST_PLUS + 1, None, left_open=more)
             or numbers.continues(digits, None, 1 - LEAST_MINUS, left_open=more))
-
-
-class Start(Interned):
-    """The start of a number, or what follows its "-"."""
-
-    __slots__ = ("positive", "negative")
-
-    def __init__(self, positive: MantissaStates | None, negative: MantissaStates | None) -> None:
-        self.positive, self.negative = positive, negative
-        self._edges, self.accepts = None, False
-
-    def targets(self) -> Iterable[Target]:
-        if self.negative is not None:
-            minus = Start(self.negative, None)
-            yield char("-", minus if minus.edges() else None)
-        if self.positive is not None:
-            if self.positive.spelling.bare_point:
-                yield char(".", self.positive.bare_point())
-            for first, last in self.positive.kinds(0, 0):
-                yield _ZERO + first, _ZERO + last, self.positive.first(first)
-
-
-class Both(Interned):
-    """The union of several number languages: what each of them still allows.  Invariant: two members or more,
-    interned.
-    """
-
-    __slots__ = ("members", "goes_on", "_table")
-
-    def __init__(self, members: tuple[Language, ...], table: dict[frozenset[Language], Both]) -> None:
-        self.members, self._table = members, table
-        self._edges, self.accepts = None, any(member.accepts for member in members)
-        self.goes_on = any(getattr(member, "goes_on", False) for member in members)
-
-    def targets(self) -> Iterable[Target]:
-        found: dict[int, dict[Language, None]] = {}
-        spend_nearby(4 * len(self.members))
-        for member in self.members:
-            for low, high, target in member.edges():
-                for point in range(low, high + 1):
-                    found.setdefault(point, {})[target] = None
-        for point in sorted(found):
-            yield point, point, union(tuple(found[point]), self._table)
-
-
-def _forget(states: dict[Any, Any]) -> None:
-    """Empty a table of states; without their edges they hold nothing but themselves."""
-    for state in states.values():
-        if state is not None:
-            state._edges = None
-    states.clear()
-
-
-def union(members: tuple[Language, ...], table: dict[frozenset[Language], Both]) -> Language:
-    if len(members) == 1:
-        return members[0]
-    key = frozenset(members)
-    found = table.get(key)
-    if found is None:
-        spend_nearby(4 + 4 * len(members))
-        if len(table) >= MOST_STATES:
-            _forget(table)
-        found = table[key] = Both(members, table)
-    return found

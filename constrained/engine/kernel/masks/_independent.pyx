@@ -360,20 +360,21 @@ cdef class IndependentMasks:
     cdef int group(self, IndependentMask mask, int q, int node) except -1:
         """Sort the exits by the text before them, and find the tokens that may complete a second text."""
         cdef const TrieNode* nodes = self.trie.nodes
-        cdef int i, at, exit_, base = nodes[node].depth if node >= 0 else 0
+        cdef int i, at, exit_, depth, base = nodes[node].depth if node >= 0 else 0
         if mask.base is not None:
             return self.inherit_groups(mask, q)
-        groups, doubles, double_keys, spelling, tokens = {}, [], [], self.spelling(q), self.trie.texts
+        groups, doubles, spelling, tokens = {}, [], self.spelling(q), self.trie.texts
         work(self.meter, 256 * mask.exits.size)
         for i in range(mask.exits.size):
-            exit_ = mask.exits.at[i]
-            below = [self.trie.ids[at] for at in range(nodes[exit_].first, nodes[nodes[exit_].end].first)]
-            text = decode(spelling.quoting, spelling.opening + tokens[below[0]][base:nodes[exit_].depth])
+            exit_, at, depth = mask.exits.at[i], nodes[mask.exits.at[i]].first, nodes[mask.exits.at[i]].depth
+            text = None if spelling.closing < 0 else self.trie.plain_text(self.trie.ids[at], base, depth - 1)
+            if text is None:
+                text = decode(spelling.quoting, spelling.opening + tokens[self.trie.ids[at]][base:depth])
             groups.setdefault(text, []).append(exit_)
-            twice = [token for token in below if self.trie.quotes(token, nodes[exit_].depth) > 1]
-            doubles += twice
-            double_keys += [token for token in twice if has_keys(tokens[token])]
-        mask.twice, mask.twice_keys = doubles, double_keys
+            for at in range(at, nodes[nodes[exit_].end].first):
+                if self.trie.quotes(self.trie.ids[at], depth) > 1:
+                    doubles.append(self.trie.ids[at])
+        mask.twice, mask.twice_keys = doubles, [token for token in doubles if has_keys(tokens[token])]
         mask.groups = groups            # last: whoever finds it finds all three
         mask.weigh(self.builder.counter, self.trie.words)
         return 0
