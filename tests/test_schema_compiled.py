@@ -62,7 +62,7 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
         with monkeypatch.context() as patch:
             patch.setattr(checking, "survey", None)
             patch.setattr(quick, "is_plainly_live", quick.looks_live)
-            patch.setattr(normal, "plain_object", None)
+            patch.setattr(normal, "_reader", None)
             patch.setattr(normal, "is_live", asker.is_live)
             patch.setattr(normal, "is_never", asker.is_never)
             patch.setattr(interning, "_WRITERS", writers)
@@ -321,6 +321,21 @@ ORDINARY: list[Any] = [
     for third in ({}, {"additionalProperties": False}, {"additionalProperties": True}, {"additionalProperties": {}},
                   {"additionalProperties": {"type": "null"}}, {"additionalProperties": {"$ref": "#"}}, {"nullable": True},
                   {"nullable": False}, {"minProperties": 1}, {"title": "t"}, {"patternProperties": {"^a": {"type": "null"}}})
+] + [
+    {"type": kind, **one, **other, **third}
+    for kind in ("array", ["array"], ["array", "null"])
+    for one in ({}, {"items": {"type": "string"}}, {"items": True}, {"items": False}, {"items": {}}, {"items": [{"type": "null"}]},
+                {"items": {"$ref": "#"}}, {"items": {"type": "array", "items": {"minimum": 3}}})
+    for other in ({}, {"minItems": 0}, {"minItems": 2}, {"minItems": 1.0}, {"minItems": 1, "maxItems": 0}, {"minItems": 1, "maxItems": 1})
+    for third in ({}, {"maxItems": 0}, {"maxItems": 1}, {"maxItems": 7}, {"uniqueItems": True}, {"uniqueItems": False}, {"title": "t"},
+                  {"uniqueItems": True, "maxItems": 1}, {"nullable": True}, {"contains": {"type": "null"}})
+] + [
+    {**one, **other}
+    for one in ({}, *({"type": kind} for kind in ("string", "number", "integer", "boolean", "null", "object", "array")), {"type": ["string"]},
+                {"type": ["string", "null"]}, {"type": ["integer", "number", "boolean"]}, {"type": ["object"]}, {"type": ["array", "object"]})
+    for other in ({}, {"enum": ["a", "b", "a"]}, {"enum": ["a"]}, {"enum": ["a", 1]}, {"enum": ["\u00e9", "e"]}, {"enum": [str(n) for n in range(40)]},
+                  {"const": "a"}, {"const": "\u00e9"}, {"const": 1}, {"const": ["a"]}, {"enum": ["a", "b"], "const": "a"}, {"title": "t"},
+                  {"nullable": True}, {"enum": ["a"], "minLength": 1}, {"minLength": 1}, {"minimum": 1}, {"format": "date"})
 ]  # fmt: skip
 
 

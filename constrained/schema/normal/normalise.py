@@ -42,9 +42,9 @@ from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
 try:
-    from constrained.schema.normal._plain_objects import Asker, plain_object, words_of
+    from constrained.schema.normal._plain_values import Asker, Reader, words_of
 except ImportError:  # no compiler
-    Asker = plain_object = words_of = None
+    Asker = Reader = words_of = None
 
 ANYTHING = Value(
     True, ALL_SCALARS.booleans, ALL_SCALARS.numbers, ALL_SCALARS.strings.expr(), (ArrayShape(),),
@@ -71,7 +71,11 @@ def normalise(conj: Conj) -> Value:
     if found is None:
         with document.lock:
             try:
-                found = document.memo[conj] = _pruned(conj, _raw(conj))
+                if _reader is not None:
+                    found = _reader.settled(conj)
+                if found is None:
+                    found = _pruned(conj, _raw(conj))
+                document.memo[conj] = found
             except LimitExceeded as error:
                 raise located(error, pointer_of(conj)) from None
     return found
@@ -130,8 +134,8 @@ def _raw(conj: Conj) -> Value:
     found = raw.get(conj)
     if found is None:
         plain = len(conj) == 1 and signed.positive
-        if plain and plain_object is not None and node.plan is None:
-            found = plain_object(node, _words_of(node.resource.dialect), SORTED_LATER)
+        if plain and _reader is not None and node.plan is None:
+            found = _reader.value(node)
         if found is None:
             plain = plain and (plan := plan_of(node)).plain
             found = plain_value(node, plan) if plain else general_value(conj)
@@ -140,10 +144,10 @@ def _raw(conj: Conj) -> Value:
 
 
 def _words_of(dialect: Dialect) -> Any:
-    """Return what the words of a dialect say of objects."""
-    words = dialect.tables.get("plain objects")
+    """Return what the words of a dialect say."""
+    words = dialect.tables.get("plain values")
     if words is None:
-        words = dialect.tables["plain objects"] = words_of(keywords_of(dialect))
+        words = dialect.tables["plain values"] = words_of(keywords_of(dialect))
     return words
 
 
@@ -212,6 +216,8 @@ def _of_types(bits: int) -> Value:
     scalars = of_types(bits)
     return Value(scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr())
 
+
+_reader = Reader and Reader(_asker, SORTED_LATER, _of_types, _words_of)
 
 def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
     node = ordered(conj)[0].node
