@@ -35,7 +35,7 @@ from constrained.work import spend
 
 FIRST, AFTER, NEXT = range(3)
 _NO_KEYS: frozenset[str] = frozenset()
-_OF_TABLES = Quoting.JSON, Quoting.JSON_CANONICAL, Quoting.PYTHON  # quotings of keys that kernels read in any order
+TABLE_QUOTINGS = Quoting.JSON, Quoting.JSON_CANONICAL, Quoting.PYTHON  # quotings of keys that kernels read in any order
 
 
 class Cell(NamedTuple):
@@ -182,10 +182,14 @@ class OtherKey(Dispatch):
 class ObjectMachine:
     """The machine of one shape; compared by identity."""
 
-    def __init__(self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation, conj: Conj = ALWAYS) -> None:
+    def __init__(
+        self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation, conj: Conj = ALWAYS,
+        *, paid: bool = False,
+    ) -> None:
         self.values, self.shape = values, shape
         self.punctuation, self._conj = punctuation, conj
-        spend(4 + len(shape.named), self)
+        if not paid:
+            spend(4 + len(shape.named), self)
         # PERF: a comprehension is a call of Python, and most objects are read for the first time
         self.names: tuple[str, ...] = ()
         self.conjs: tuple[Conj, ...] = ()
@@ -250,7 +254,7 @@ class ObjectMachine:
             return None
         languages, others, endless = zip(*self.cells, strict=True) if self.cells else ((), (), ())
         quoting = marks.keys.quoting
-        if False in endless or quoting not in _OF_TABLES or isinstance(quoting, MarkerSafe):
+        if False in endless or quoting not in TABLE_QUOTINGS or isinstance(quoting, MarkerSafe):
             return None
         conjs = (*self.conjs, *others)
         return ObjectTable(
