@@ -63,6 +63,7 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
             patch.setattr(checking, "survey", None)
             patch.setattr(quick, "is_plainly_live", quick.looks_live)
             patch.setattr(normal, "_reader", None)
+            patch.setattr(normal, "normalise", normal.plain_normalise)
             patch.setattr(normal, "is_live", asker.is_live)
             patch.setattr(normal, "is_never", asker.is_never)
             patch.setattr(interning, "_WRITERS", writers)
@@ -313,7 +314,8 @@ def shown(value: Any) -> Any:
 
 
 ORDINARY: list[Any] = [
-    {"type": "object", **one, **other, **third}
+    {"type": kind, **one, **other, **third}
+    for kind in ("object", ["null", "object"])
     for one in ({}, {"properties": {}}, {"properties": {"a": {"type": "string"}, "b": {}, "c": True, "d": False}},
                 {"properties": {"a": {"$ref": "#/$defs/d"}, "b": {"$ref": "#"}}, "$defs": {"d": {"type": "null"}}},
                 {"properties": {"\u00e9": {"minimum": 1}}})
@@ -323,9 +325,13 @@ ORDINARY: list[Any] = [
                   {"nullable": False}, {"minProperties": 1}, {"title": "t"}, {"patternProperties": {"^a": {"type": "null"}}})
 ] + [
     {"type": kind, **one, **other, **third}
-    for kind in ("array", ["array"], ["array", "null"])
+    for kind in ("array", ["array"], ["array", "null"], ["array", "object"])
     for one in ({}, {"items": {"type": "string"}}, {"items": True}, {"items": False}, {"items": {}}, {"items": [{"type": "null"}]},
-                {"items": {"$ref": "#"}}, {"items": {"type": "array", "items": {"minimum": 3}}})
+                {"items": {"$ref": "#"}}, {"items": {"type": "array", "items": {"minimum": 3}}},
+                {"items": {"$ref": "#/$defs/d", "title": "t"}, "$defs": {"d": {"type": "string", "minLength": 2}}},
+                {"items": {"$ref": "#/$defs/d", "maxLength": 3}, "$defs": {"d": {"$ref": "#/$defs/e"}, "e": {"type": "null"}}},
+                {"items": {"$ref": "#/$defs/d"}, "$defs": {"d": {"$ref": "#/$defs/e"}, "e": {"type": "null"}}},
+                {"items": {"$ref": "#/$defs/d"}, "$defs": {"d": False}}, {"items": {"$ref": "#/$defs/d"}, "$defs": {"d": {}}})
     for other in ({}, {"minItems": 0}, {"minItems": 2}, {"minItems": 1.0}, {"minItems": 1, "maxItems": 0}, {"minItems": 1, "maxItems": 1})
     for third in ({}, {"maxItems": 0}, {"maxItems": 1}, {"maxItems": 7}, {"uniqueItems": True}, {"uniqueItems": False}, {"title": "t"},
                   {"uniqueItems": True, "maxItems": 1}, {"nullable": True}, {"contains": {"type": "null"}})
@@ -335,7 +341,9 @@ ORDINARY: list[Any] = [
                 {"type": ["string", "null"]}, {"type": ["integer", "number", "boolean"]}, {"type": ["object"]}, {"type": ["array", "object"]})
     for other in ({}, {"enum": ["a", "b", "a"]}, {"enum": ["a"]}, {"enum": ["a", 1]}, {"enum": ["\u00e9", "e"]}, {"enum": [str(n) for n in range(40)]},
                   {"const": "a"}, {"const": "\u00e9"}, {"const": 1}, {"const": ["a"]}, {"enum": ["a", "b"], "const": "a"}, {"title": "t"},
-                  {"nullable": True}, {"enum": ["a"], "minLength": 1}, {"minLength": 1}, {"minimum": 1}, {"format": "date"})
+                  {"nullable": True}, {"enum": ["a"], "minLength": 1}, {"minLength": 1}, {"minimum": 1}, {"format": "date"},
+                  {"minLength": 0}, {"minLength": 2, "maxLength": 9}, {"maxLength": 0}, {"minLength": 2, "maxLength": 1}, {"minLength": 1.0},
+                  {"maxLength": 3, "pattern": "a"}, {"maxLength": 3, "nullable": True}, {"items": {"$ref": "#"}, "nullable": True})
 ]  # fmt: skip
 
 

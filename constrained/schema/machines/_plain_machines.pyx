@@ -50,7 +50,8 @@ cdef tuple _QUOTINGS = TABLE_QUOTINGS, _NEVER_COMPARED = (0, 1)
 cdef class PlainArray:
     """The machine of one shape, as `array.ArrayMachine`; compared by identity."""
 
-    cdef object values, conj, items, item, comma, gap
+    cdef readonly object values
+    cdef object conj, items, item, comma, gap
     cdef tuple end          # the edge of the closing bracket
     cdef long least, most   # lengths; most: -1 for none, and see `limit`
     cdef long counts_to
@@ -79,7 +80,7 @@ cdef class PlainArray:
 cdef class PlainPosition:
     """A position between the brackets, as `array.ArrayPosition`; equal positions have equal continuations."""
 
-    cdef PlainArray machine
+    cdef readonly PlainArray machine
     cdef int phase
     cdef bint padded        # whitespace may come
     cdef long length        # no further than the machine counts

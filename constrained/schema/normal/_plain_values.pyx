@@ -3,12 +3,11 @@
 required, of arrays of which is said what their items are and how many, and of scalars of a type or a few texts.
 
 Most schemas are such.  They are read as `keywords.by_type` sorts them, and `object_shapes` and `sketches` decide what
-they say: the same nodes in the same order, and the same units of work.  References and subschemas of other keys go to
-`Node.below`.
+they say: the same nodes in the same order, and the same units of work.
 
     {"type": "object", "properties": …, "required": …, "additionalProperties": …}  ──►  Value(objects=(ObjectShape(…),))
     {"type": "array", "items": …, "minItems": …, "maxItems": …, "uniqueItems": …}  ──►  Value(arrays=(ArrayShape(…),))
-    {"type": "string", "enum": …}, {"type": "boolean"}, {"type": ["number", "null"]}
+    {"type": "string", "enum": …}, {"type": "string", "minLength": …}, {"type": ["number", "null"]}
 
 Also here: `is_never` of what is known or plainly live, which is asked of every key that an object has.
 
@@ -16,15 +15,19 @@ Owns: nothing.  Borrows: the tables of documents, in which nodes and answers are
 Plain twin: `normalise.plain_value` and `normalise.PlainAsker`; compared in tests/test_schema_compiled.py.
 """
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
-from cpython.long cimport PyLong_AsLong, PyLong_FromVoidPtr
+from cpython.long cimport PyLong_AsLong
 from cpython.object cimport Py_EQ, PyObject_RichCompareBool
 from cpython.ref cimport PyObject
 from cython cimport final
+from constrained.schema.reading._nodes cimport below, each_below
 
-from constrained.regex import ANY_TEXT, NEVER, literals
-from constrained.schema.reading.nodes import NOTHING, Node, serials
+from constrained.errors import LimitExceeded
+from constrained.regex import ANY_TEXT, NEVER, is_empty, literals
+from constrained.schema.reading.nodes import NOTHING
+from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.sketches.scalars import ARRAY, NO_SCALARS, OBJECT, TYPE_BITS
-from constrained.schema.values import ALWAYS, ArrayShape, ObjectShape, SignedNode, Value
+from constrained.schema.strings.sets import of_length
+from constrained.schema.values import ALWAYS, ArrayShape, ObjectShape, Value
 from constrained.work import spend
 
 cdef extern from "Python.h":
@@ -43,22 +46,28 @@ cdef enum Word:
     UNIQUE = 256
     ENUM = 512
     CONST = 1024
+    SHORTEST = 2048
+    LONGEST = 4096
+    NULLABLE = 8192
     # what plain schemas say
-    OF_OBJECTS = TYPE | PROPERTIES | REQUIRED | ADDITIONAL
-    OF_ARRAYS = TYPE | ITEMS | LEAST | MOST | UNIQUE
+    OF_TYPES = TYPE | NULLABLE
+    OF_OBJECTS = OF_TYPES | PROPERTIES | REQUIRED | ADDITIONAL
+    OF_ARRAYS = OF_TYPES | ITEMS | LEAST | MOST | UNIQUE
+    OF_LENGTHS = TYPE | SHORTEST | LONGEST
     LISTED = ENUM | CONST
 
 cdef dict _WORDS = {
     "type": TYPE, "properties": PROPERTIES, "required": REQUIRED, "additionalProperties": ADDITIONAL, "items": ITEMS,
     "minItems": LEAST, "maxItems": MOST, "uniqueItems": UNIQUE, "enum": ENUM, "const": CONST,
+    "minLength": SHORTEST, "maxLength": LONGEST, "nullable": NULLABLE,
 }
 cdef dict _TYPE_BITS = TYPE_BITS
-cdef int _OBJECT = OBJECT, _ARRAY = ARRAY, _STRING = TYPE_BITS["string"]
-cdef object _ALWAYS = ALWAYS, _NOTHING = NOTHING, _Node = Node, _SignedNode = SignedNode, _serials = serials
+cdef int _OBJECT = OBJECT, _ARRAY = ARRAY, _STRING = TYPE_BITS["string"], _NULL = TYPE_BITS["null"]
+cdef object _ALWAYS = ALWAYS, _NOTHING = NOTHING
 cdef object _Shape = ObjectShape, _ArrayShape = ArrayShape, _Value = Value
-cdef object _new_tuple = tuple.__new__, _new = object.__new__
+cdef object _new_tuple = tuple.__new__
 cdef frozenset _NO_KEYS = frozenset()
-cdef tuple _NO_SCALARS = (NO_SCALARS.null, NO_SCALARS.booleans, NO_SCALARS.numbers, NEVER, ())
+cdef tuple _NO_SCALARS = (NO_SCALARS.null, NO_SCALARS.booleans, NO_SCALARS.numbers, NEVER)
 cdef tuple _NO_OTHERS = (), _ANY_OTHERS = ((ANY_TEXT, ALWAYS),)
 
 
@@ -99,7 +108,7 @@ cdef bint _is_plain_value(int says, value) except -1:
         return type(value) is list and _are_names(<list>value)
     if says == ITEMS:
         return type(value) is dict or type(value) is bool
-    if says == LEAST or says == MOST:
+    if says & (LEAST | MOST | SHORTEST | LONGEST):
         return type(value) is int and value >= 0
     if says == UNIQUE:
         return type(value) is bool
@@ -128,59 +137,8 @@ cdef int _plain_words(dict schema, dict words) except -1:
     return said
 
 
-cdef _node(document, schema, resource, where):
-    """Return a new node, as `Node(document, schema, resource, (), where)`."""
-    node = _new(_Node)
-    positive = _new(_SignedNode)
-    positive.node, positive.positive = node, True
-    node.document, node.schema, node.resource, node.scope, node.where = document, schema, resource, (), where
-    node.inside = node.plan = None
-    node.positive, node.conj, node.serial = positive, frozenset((positive,)), next(_serials)
-    return node
-
-
-cdef inline _plainly(schema):
-    """Return the conjunction of a schema that says yes or no to everything; None: it says more."""
-    if schema is True or type(schema) is dict and not <dict>schema:
-        return _ALWAYS
-    return _NOTHING if schema is False else None
-
-
-cdef dict _properties(node, dict schemas):
-    """Return the subschemas of properties, as `Node.each_below`."""
-    cdef Py_ssize_t position = 0
-    cdef PyObject* name
-    cdef PyObject* schema
-    cdef PyObject* known
-    cdef dict found = {}, nodes, embedded
-    document, resource = node.document, node.resource
-    library = document.library
-    if node.scope or library.dynamic:
-        return node.each_below(schemas.items(), "properties")
-    inside, nodes, embedded = node.entered("properties"), document.nodes, library.embedded
-    while PyDict_Next(schemas, &position, &name, &schema):
-        part = <object>schema
-        plainly = _plainly(part)
-        if plainly is not None:
-            found[<object>name] = plainly
-            continue
-        if type(part) is not dict or "$ref" in <dict>part:
-            found[<object>name] = node.below(part, "properties", <object>name)
-            continue
-        place = PyLong_FromVoidPtr(<void*>part)
-        known = PyDict_GetItemWithError(nodes, place)
-        if known != NULL:
-            found[<object>name] = (<object>known).conj
-            continue
-        known = PyDict_GetItemWithError(embedded, place)
-        made = _node(document, part, resource if known == NULL else <object>known, (inside, <object>name))
-        nodes[place] = made
-        found[<object>name] = made.conj
-    return found
-
-
-cdef _value(dict named, list required, others, bint bounded):
-    """Return the value of what is said of the keys.  bounded: something is said of other keys."""
+cdef tuple _shapes(dict named, list required, others, bint bounded):
+    """Return the objects of which this is said of the keys.  bounded: something is said of other keys."""
     cdef tuple cells = _ANY_OTHERS
     if required is not None:
         for key in required:
@@ -192,15 +150,14 @@ cdef _value(dict named, list required, others, bint bounded):
     if required is not None:
         for key in required:
             if PyObject_RichCompareBool(named[key], _NOTHING, Py_EQ):
-                return _new_tuple(_Value, (*_NO_SCALARS, ()))
+                return ()
     # by way of a dictionary, as `objects.required` makes it: another order would be another amount of work now and then
     keys = _NO_KEYS if required is None else frozenset(dict.fromkeys(required))
-    shape = _new_tuple(_Shape, (tuple(named.items()), keys, cells, 0, None, ()))
-    return _new_tuple(_Value, (*_NO_SCALARS, (shape,)))
+    return (_new_tuple(_Shape, (tuple(named.items()), keys, cells, 0, None, ())),)
 
 
-cdef _object(node, dict schema, dict words):
-    """Return the value of a schema of objects."""
+cdef tuple _objects(node, dict schema, dict words):
+    """Return the objects of a schema."""
     cdef Py_ssize_t position = 0
     cdef PyObject* word
     cdef PyObject* value
@@ -216,69 +173,59 @@ cdef _object(node, dict schema, dict words):
             continue
         says = PyLong_AsLong(<object>known)
         if says == PROPERTIES:
-            named = _properties(node, <dict><object>value)
+            named = each_below(node, <dict><object>value, "properties")
         elif says == REQUIRED:
             required = <list><object>value
         elif says == ADDITIONAL:
-            others = _plainly(<object>value)
-            if others is None:
-                others = node.below(<object>value, "additionalProperties")
+            others = below(node, <object>value, "additionalProperties")
             bounded = bool(others)
-    return _value(named, required, others, bounded)
+    return _shapes(named, required, others, bounded)
 
 
-cdef _items(node, part):
-    """Return what an array's items are, as `Node.below`."""
-    cdef PyObject* known
-    cdef dict nodes
-    plainly = _plainly(part)
-    if plainly is not None:
-        return plainly
-    document = node.document
-    library = document.library
-    if node.scope or library.dynamic or "$ref" in <dict>part:
-        return node.below(part, "items")
-    inside, nodes, place = node.entered("items"), document.nodes, PyLong_FromVoidPtr(<void*>part)
-    known = PyDict_GetItemWithError(nodes, place)
-    if known != NULL:
-        return (<object>known).conj
-    known = PyDict_GetItemWithError(library.embedded, place)
-    made = _node(document, part, node.resource if known == NULL else <object>known, inside)
-    nodes[place] = made
-    return made.conj
-
-
-cdef _array(node, dict schema, int said):
-    """Return the value of a schema of arrays."""
-    items = _items(node, schema["items"]) if said & ITEMS else _ALWAYS
+cdef tuple _arrays(node, dict schema, int said):
+    """Return the arrays of a schema."""
+    items = below(node, schema["items"], "items") if said & ITEMS else _ALWAYS
     least, most = schema["minItems"] if said & LEAST else 0, schema["maxItems"] if said & MOST else None
     unique = True if said & UNIQUE and schema["uniqueItems"] is True else None
     if PyObject_RichCompareBool(items, _NOTHING, Py_EQ):
         most = 0
     if most is not None:
         if most < least:
-            return _new_tuple(_Value, (*_NO_SCALARS, ()))
+            return ()
         if most < 2:
             unique = None
-    shape = _new_tuple(_ArrayShape, ((), items, least, most, (), (), unique))
-    return _new_tuple(_Value, (*_NO_SCALARS[:4], (shape,), ()))
+    return (_new_tuple(_ArrayShape, ((), items, least, most, (), (), unique)),)
 
 
-cdef _texts(list texts):
+cdef _texts(language):
+    return _new_tuple(_Value, (False, *_NO_SCALARS[1:3], language, (), ()))
+
+
+cdef _listed(list texts):
     """Return the value of some texts that a schema lists."""
     spend(len(texts) // 8)
-    return _new_tuple(_Value, (*_NO_SCALARS[:3], literals(frozenset(texts)), (), ()))
+    return _texts(literals(frozenset(texts)))
+
+
+cdef _counted(dict schema, int said):
+    """Return the value of the strings of some lengths."""
+    least, most = schema["minLength"] if said & SHORTEST else 0, schema["maxLength"] if said & LONGEST else None
+    language = of_length(least, most) if least or most is not None else ANY_TEXT
+    return _texts(NEVER if language is not ANY_TEXT and (language is NEVER or is_empty(language)) else language)
 
 
 cdef int _kind(int said, int types) noexcept:
     """Return the kind of plain schema that says this, and is of these types; 0: it is not plain."""
+    cdef int nested = types & (_ARRAY | _OBJECT)
     if said & LISTED:
         return said & LISTED if said & ~TYPE in (ENUM, CONST) and (types == _STRING or not said & TYPE) else 0
-    if types == _OBJECT:
+    if nested == _OBJECT:
         return 0 if said & ~OF_OBJECTS else OF_OBJECTS
-    if types == _ARRAY:
+    if nested == _ARRAY:
         return 0 if said & ~OF_ARRAYS else OF_ARRAYS
-    return TYPE if types and said == TYPE and not types & (_ARRAY | _OBJECT) else 0
+    if said & (SHORTEST | LONGEST):
+        return OF_LENGTHS if types == _STRING and not said & ~OF_LENGTHS else 0
+    return OF_TYPES if types and not nested and not said & ~OF_TYPES else 0
 
 
 @final
@@ -333,40 +280,73 @@ cdef class Asker:
 @final
 cdef class Reader:
     """Reads plain schemas.  sorted_later: the plan of a node whose keywords are sorted, and paid for, but not written
-    down; of_types: what knows the value of types of scalars; words: what says what the words of a dialect say.
+    down; of_types: what knows the value of types of scalars; words: what says what the words of a dialect say;
+    otherwise: what finds the value of other schemas; anything: the value of no conditions.
     """
 
-    cdef object sorted_later, of_types, words
+    cdef object sorted_later, of_types, words, otherwise, anything
     cdef Asker asker
 
-    def __init__(self, Asker asker, sorted_later, of_types, words):
+    def __init__(self, Asker asker, *, sorted_later, of_types, words, otherwise, anything):
         self.asker, self.sorted_later, self.of_types, self.words = asker, sorted_later, of_types, words
+        self.otherwise, self.anything = otherwise, anything
+
+    def normalise(self, conj):
+        """As `normalise.normalise`."""
+        cdef PyObject* known
+        cdef dict memo
+        if not conj:
+            return self.anything
+        document = next(iter(conj)).node.document
+        memo = document.memo
+        known = PyDict_GetItemWithError(memo, conj)
+        if known != NULL:
+            return <object>known
+        with document.lock:
+            try:
+                found = self.settled(conj)
+                if found is None:
+                    found = self.otherwise(conj)
+            except LimitExceeded as error:
+                raise located(error, pointer_of(conj)) from None
+            memo[conj] = found
+        return found
 
     def value(self, node):
         """Return the value that belongs to a node that has no plan yet, its shapes perhaps empty; None: there is more
         to it.
         """
         cdef dict schema, words
-        cdef int said, types, kind
+        cdef int said, types, kind, scalars
         given = node.schema
         if type(given) is not dict:
             return None
         schema = <dict>given
-        words = self.words(node.resource.dialect)
+        dialect = node.resource.dialect
+        words = dialect.tables.get("plain values") or self.words(dialect)
         said = _plain_words(schema, words)
         types = _types(schema) if said & TYPE else 0
+        if types and said & NULLABLE and dialect.nullable and schema["nullable"] is True:
+            types |= _NULL
         kind = _kind(said, types)
         if not kind:
             return None
         spend(1 + (len(schema) >> 2))
         node.plan = self.sorted_later
-        if kind == OF_OBJECTS:
-            return _object(node, schema, words)
-        if kind == OF_ARRAYS:
-            return _array(node, schema, said)
-        return self.of_types(types) if kind == TYPE else _texts(schema["enum"] if kind == ENUM else [schema["const"]])
+        if kind == ENUM:
+            return _listed(schema["enum"])
+        if kind == CONST:
+            return _listed([schema["const"]])
+        if kind == OF_LENGTHS:
+            return _counted(schema, said)
+        scalars = types & ~(_ARRAY | _OBJECT)
+        if kind == OF_TYPES:
+            return self.of_types(scalars)
+        arrays = _arrays(node, schema, said) if kind == OF_ARRAYS else ()
+        objects = _objects(node, schema, words) if kind == OF_OBJECTS else ()
+        return _new_tuple(_Value, (*(self.of_types(scalars)[:4] if scalars else _NO_SCALARS), arrays, objects))
 
-    def settled(self, conj):
+    cdef settled(self, conj):
         """Return the value of a conjunction of which nobody has asked for its value; None: there is more to it, or a
         shape may be empty.
         """

@@ -57,7 +57,7 @@ _nothing.node.document.memo[NOTHING] = NO_VALUE
 _nothing.node.document.live[NOTHING] = False
 
 
-def normalise(conj: Conj) -> Value:
+def plain_normalise(conj: Conj) -> Value:
     """Return the values that belong to a conjunction.
 
     Cost: tens of microseconds for a plain schema, once; then a dictionary lookup.
@@ -71,11 +71,7 @@ def normalise(conj: Conj) -> Value:
     if found is None:
         with document.lock:
             try:
-                if _reader is not None:
-                    found = _reader.settled(conj)
-                if found is None:
-                    found = _pruned(conj, _raw(conj))
-                document.memo[conj] = found
+                found = document.memo[conj] = _looked_up(conj)
             except LimitExceeded as error:
                 raise located(error, pointer_of(conj)) from None
     return found
@@ -217,7 +213,6 @@ def _of_types(bits: int) -> Value:
     return Value(scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr())
 
 
-_reader = Reader and Reader(_asker, SORTED_LATER, _of_types, _words_of)
 
 def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
     node = ordered(conj)[0].node
@@ -260,6 +255,16 @@ def _pruned(conj: Conj, raw: Value) -> Value:
     if array_shapes == raw.arrays and shapes == raw.objects:
         return raw
     return Value(raw.null, raw.booleans, raw.numbers, raw.strings, array_shapes, shapes)
+
+
+def _looked_up(conj: Conj) -> Value:
+    return _pruned(conj, _raw(conj))
+
+
+_reader = Reader and Reader(
+    _asker, sorted_later=SORTED_LATER, of_types=_of_types, words=_words_of, otherwise=_looked_up, anything=ANYTHING
+)
+normalise: Callable[[Conj], Value] = plain_normalise if _reader is None else _reader.normalise
 
 
 def _distinct(conj: Conj, limit: int) -> FewValues:
