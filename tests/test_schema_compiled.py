@@ -338,12 +338,18 @@ ORDINARY: list[Any] = [
 ] + [
     {**one, **other}
     for one in ({}, *({"type": kind} for kind in ("string", "number", "integer", "boolean", "null", "object", "array")), {"type": ["string"]},
-                {"type": ["string", "null"]}, {"type": ["integer", "number", "boolean"]}, {"type": ["object"]}, {"type": ["array", "object"]})
+                {"type": ["string", "null"]}, {"type": ["integer", "number", "boolean"]}, {"type": ["integer", "null"]}, {"type": ["object"]}, {"type": ["array", "object"]})
     for other in ({}, {"enum": ["a", "b", "a"]}, {"enum": ["a"]}, {"enum": ["a", 1]}, {"enum": ["\u00e9", "e"]}, {"enum": [str(n) for n in range(40)]},
                   {"const": "a"}, {"const": "\u00e9"}, {"const": 1}, {"const": ["a"]}, {"enum": ["a", "b"], "const": "a"}, {"title": "t"},
                   {"nullable": True}, {"enum": ["a"], "minLength": 1}, {"minLength": 1}, {"minimum": 1}, {"format": "date"},
                   {"minLength": 0}, {"minLength": 2, "maxLength": 9}, {"maxLength": 0}, {"minLength": 2, "maxLength": 1}, {"minLength": 1.0},
-                  {"maxLength": 3, "pattern": "a"}, {"maxLength": 3, "nullable": True}, {"items": {"$ref": "#"}, "nullable": True})
+                  {"maxLength": 3, "pattern": "a"}, {"maxLength": 3, "nullable": True}, {"items": {"$ref": "#"}, "nullable": True},
+                  {"pattern": "^a+$"}, {"pattern": ""}, {"pattern": "^(?!a|b)[ab]$"}, {"pattern": "a", "nullable": True}, {"format": "hostname"},
+                  {"format": "regex"}, {"format": "nonsense"}, {"format": "uuid", "nullable": True}, {"minimum": 1, "maximum": 0},
+                  {"minimum": 2, "maximum": 2}, {"minimum": 0, "maximum": 10**40}, {"maximum": -3}, {"minimum": 1.5}, {"minimum": True},
+                  {"minimum": 1, "exclusiveMinimum": True}, {"minimum": 1, "exclusiveMinimum": 1}, {"minimum": 0, "nullable": True},
+                  {"enum": ["a", None]}, {"enum": [None]}, {"enum": [None, "\u00e9"]}, {"const": None}, {"enum": [None, 1]},
+                  {"enum": ["a", "b"] * 8, "nullable": True})
 ]  # fmt: skip
 
 

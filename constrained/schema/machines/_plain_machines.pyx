@@ -27,7 +27,7 @@ from constrained.schema.machines.object import TABLE_QUOTINGS, ObjectMachine
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.interning import leaf
 from constrained.schema.reading.nodes import NOTHING
-from constrained.schema.reading.places import At, located, pointer_of
+from constrained.schema.reading.places import located, pointer_of
 from constrained.work import spend
 
 cdef enum:
@@ -39,7 +39,7 @@ cdef enum:
     STATE = 2_000           # as in `value`: bytes of the machine of a leaf
 
 cdef object _END = END, _Bytes = Bytes, _Edges = Edges, _Text = Text, _NOTHING = NOTHING, _NEVER = NEVER
-cdef object _ANY_TEXT = ANY_TEXT, _At = At, _RAW = Quoting.RAW
+cdef object _ANY_TEXT = ANY_TEXT, _RAW = Quoting.RAW
 cdef object _new_tuple = tuple.__new__
 cdef tuple _QUOTINGS = TABLE_QUOTINGS, _NEVER_COMPARED = (0, 1)
 
@@ -213,7 +213,40 @@ cdef _required(list names, required):
     return mask
 
 
+# -- unions ------------------------------------------------------------------------------------------------------------
+
+def choice_edges(choice):
+    """Return the edges of a `value.Choice`, as its method."""
+    cdef dict ranges = {}, tokens = {}
+    cdef list calls = []
+    for state in <tuple>(<tuple>choice)[0]:
+        if type(state) is _Text:
+            calls.append((state, _END))
+        elif type(state) is _Bytes:
+            data, then = <tuple>state
+            if len(data) > 1:
+                then = _new_tuple(_Bytes, (data[1:], then))
+            ranges[data[0], data[0], then] = None
+        else:
+            edges = state.expand()
+            ranges.update(dict.fromkeys(edges.ranges))
+            calls += edges.calls
+            tokens.update(dict.fromkeys(edges.tokens))
+    return _new_tuple(_Edges, (tuple(ranges), tuple(calls), tuple(tokens), False))
+
+
 # -- values ------------------------------------------------------------------------------------------------------------
+
+@final
+cdef class LookedAt:
+    """What is being looked at, as `places.At`."""
+
+    cdef object conj
+
+    @property
+    def place(self):
+        return pointer_of(self.conj)
+
 
 @final
 cdef class PlainStates:
@@ -240,7 +273,9 @@ cdef class PlainStates:
 
     cdef made(self, conj):
         cdef PlainStates commons
-        spend(1, _At(conj))
+        cdef LookedAt looked_at = LookedAt.__new__(LookedAt)
+        looked_at.conj = conj
+        spend(1, looked_at)
         common = leaf(conj)
         if common is None or self.commons is None and PyObject_RichCompareBool(common, conj, Py_EQ):
             return self.of_value(self.value(conj), conj)
@@ -268,7 +303,8 @@ cdef class PlainStates:
                 start = self.opened_array(arrays, index, conj)
                 found.append(_new_tuple(_Bytes, (marks.arrays[index].opening, start)))
         if strings is not _NEVER:
-            found.append(self.values.string(strings))
+            found.append(_new_tuple(_Text, (marks.strings, strings)) if strings is _ANY_TEXT and marks.quote is None
+                         else self.values.string(strings))
         if numbers:
             found.append(_new_tuple(_Text, (_RAW, number_language(numbers, marks.numbers))))
         if booleans:
@@ -276,7 +312,7 @@ cdef class PlainStates:
                 found.append(_new_tuple(_Bytes, (marks.true if boolean else marks.false, _END)))
         if null:
             found.append(_new_tuple(_Bytes, (marks.null, _END)))
-        return found[0] if len(found) == 1 else self.choice(found)
+        return found[0] if len(found) == 1 else _new_tuple(self.choice, (tuple(found),))
 
     cdef opened_object(self, objects, conj):
         """Return the state after the opening bracket of an object."""

@@ -35,9 +35,9 @@ from constrained.schema.values import ALWAYS, ArrayShape, Conj, HasNamed, HasOth
 from constrained.work import spend
 
 try:
-    from constrained.schema.machines._plain_machines import PlainStates
+    from constrained.schema.machines._plain_machines import PlainStates, choice_edges
 except ImportError:  # no compiler
-    PlainStates = None
+    PlainStates = choice_edges = None
 
 _MOST_PLACES = 400  # kinds of places inside a value that are looked at for texts
 _MOST_TEXTS = 16  # languages of texts in a value
@@ -64,6 +64,10 @@ class Choice(NamedTuple):
         return Edges(ranges=tuple(ranges), calls=tuple(calls), tokens=tuple(tokens))
 
 
+if choice_edges is not None:
+    Choice.expand = choice_edges  # type: ignore[method-assign]
+
+
 def choice(states: list[State]) -> State:
     return states[0] if len(states) == 1 else Choice(tuple(states))
 
@@ -80,7 +84,7 @@ class Values:
         self.states: dict[Conj, State] = {}  # by conjunction, those that were asked for
         self._commons = self if commons is None else commons
         if PlainStates is not None:
-            self._plain = PlainStates(self, None if commons is None else commons._plain, choice)
+            self._plain = PlainStates(self, None if commons is None else commons._plain, Choice)
             self.state = self._plain.state  # type: ignore[method-assign]
 
     def state(self, conj: Conj) -> State:

@@ -1,13 +1,13 @@
 # cython: language_level=3
 """The normal form of plain schemas, in one pass: of objects of which is said what their keys hold and which are
-required, of arrays of which is said what their items are and how many, and of scalars of a type or a few texts.
+required, of arrays of which is said what their items are and how many, and of scalars of some types with one limit.
 
 Most schemas are such.  They are read as `keywords.by_type` sorts them, and `object_shapes` and `sketches` decide what
 they say: the same nodes in the same order, and the same units of work.
 
     {"type": "object", "properties": …, "required": …, "additionalProperties": …}  ──►  Value(objects=(ObjectShape(…),))
     {"type": "array", "items": …, "minItems": …, "maxItems": …, "uniqueItems": …}  ──►  Value(arrays=(ArrayShape(…),))
-    {"type": "string", "enum": …}, {"type": "string", "minLength": …}, {"type": ["number", "null"]}
+    {"type": "string", "enum": …}, {"type": ["integer", "null"], "minimum": …}, {"type": "string", "pattern": …}
 
 Also here: `is_never` of what is known or plainly live, which is asked of every key that an object has.
 
@@ -21,13 +21,16 @@ from cpython.ref cimport PyObject
 from cython cimport final
 from constrained.schema.reading._nodes cimport below, each_below
 
+from fractions import Fraction
+
 from constrained.errors import LimitExceeded
 from constrained.regex import ANY_TEXT, NEVER, is_empty, literals
+from constrained.schema.keywords.scalars import asserted_format
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.sketches.scalars import ARRAY, NO_SCALARS, OBJECT, TYPE_BITS
-from constrained.schema.strings.sets import of_length
-from constrained.schema.values import ALWAYS, ArrayShape, ObjectShape, Value
+from constrained.schema.strings.sets import of_length, of_pattern
+from constrained.schema.values import ALWAYS, ArrayShape, NumberRange, ObjectShape, Value
 from constrained.work import spend
 
 cdef extern from "Python.h":
@@ -49,20 +52,27 @@ cdef enum Word:
     SHORTEST = 2048
     LONGEST = 4096
     NULLABLE = 8192
+    PATTERN = 16384
+    FORMAT = 32768
+    LOWEST = 65536
+    HIGHEST = 131072
     # what plain schemas say
     OF_TYPES = TYPE | NULLABLE
     OF_OBJECTS = OF_TYPES | PROPERTIES | REQUIRED | ADDITIONAL
     OF_ARRAYS = OF_TYPES | ITEMS | LEAST | MOST | UNIQUE
-    OF_LENGTHS = TYPE | SHORTEST | LONGEST
+    OF_LENGTHS = SHORTEST | LONGEST
+    OF_BOUNDS = LOWEST | HIGHEST
     LISTED = ENUM | CONST
 
 cdef dict _WORDS = {
     "type": TYPE, "properties": PROPERTIES, "required": REQUIRED, "additionalProperties": ADDITIONAL, "items": ITEMS,
     "minItems": LEAST, "maxItems": MOST, "uniqueItems": UNIQUE, "enum": ENUM, "const": CONST,
-    "minLength": SHORTEST, "maxLength": LONGEST, "nullable": NULLABLE,
+    "minLength": SHORTEST, "maxLength": LONGEST, "nullable": NULLABLE, "pattern": PATTERN, "format": FORMAT,
+    "minimum": LOWEST, "maximum": HIGHEST,
 }
 cdef dict _TYPE_BITS = TYPE_BITS
 cdef int _OBJECT = OBJECT, _ARRAY = ARRAY, _STRING = TYPE_BITS["string"], _NULL = TYPE_BITS["null"]
+cdef int _INTEGER = TYPE_BITS["integer"], _NUMBER = TYPE_BITS["number"]
 cdef object _ALWAYS = ALWAYS, _NOTHING = NOTHING
 cdef object _Shape = ObjectShape, _ArrayShape = ArrayShape, _Value = Value
 cdef object _new_tuple = tuple.__new__
@@ -76,10 +86,10 @@ def words_of(keywords):
     return {word: _WORDS.get(word, OTHER) for word in (*keywords, "nullable")}
 
 
-cdef bint _are_names(keys) except -1:
+cdef bint _are_names(keys, bint or_null=False) except -1:
     """Say whether keys are texts of ASCII, which all ways of writing spell."""
     for key in keys:
-        if type(key) is not str or not PyUnicode_IS_ASCII(key):
+        if not (type(key) is str and PyUnicode_IS_ASCII(key) or or_null and key is None):
             return False
     return True
 
@@ -112,8 +122,12 @@ cdef bint _is_plain_value(int says, value) except -1:
         return type(value) is int and value >= 0
     if says == UNIQUE:
         return type(value) is bool
+    if says & (LOWEST | HIGHEST):
+        return type(value) is int
     if says == ENUM:
-        return type(value) is list and value and _are_names(<list>value)
+        return type(value) is list and value and _are_names(<list>value, True)
+    if says & (PATTERN | FORMAT):
+        return type(value) is str
     if says == CONST:
         return type(value) is str and PyUnicode_IS_ASCII(value)
     return True
@@ -197,35 +211,69 @@ cdef tuple _arrays(node, dict schema, int said):
     return (_new_tuple(_ArrayShape, ((), items, least, most, (), (), unique)),)
 
 
-cdef _texts(language):
-    return _new_tuple(_Value, (False, *_NO_SCALARS[1:3], language, (), ()))
+cdef _scalars(of_types, numbers, strings):
+    """Return the value of some types with other numbers and strings."""
+    return _new_tuple(_Value, (*(<tuple>of_types)[:2], numbers, strings, (), ()))
 
 
-cdef _listed(list texts):
-    """Return the value of some texts that a schema lists."""
-    spend(len(texts) // 8)
-    return _texts(literals(frozenset(texts)))
+cdef _listed(list values, int types):
+    """Return the value of the texts that a schema lists, and of null."""
+    cdef list texts = [value for value in values if value is not None]
+    cdef bint null = len(texts) < len(values) and (not types or types & _NULL)
+    cdef bint some = len(texts) > 0 and (not types or types & _STRING)
+    if null or some:
+        spend(len(values) // 8)
+    strings = literals(frozenset(texts)) if some else NEVER
+    return _new_tuple(_Value, (null, *_NO_SCALARS[1:3], strings, (), ()))
 
 
-cdef _counted(dict schema, int said):
-    """Return the value of the strings of some lengths."""
-    least, most = schema["minLength"] if said & SHORTEST else 0, schema["maxLength"] if said & LONGEST else None
-    language = of_length(least, most) if least or most is not None else ANY_TEXT
-    return _texts(NEVER if language is not ANY_TEXT and (language is NEVER or is_empty(language)) else language)
+cdef _strings(node, dict schema, int said):
+    """Return the strings of some lengths, a pattern or a format."""
+    if said & PATTERN:
+        language = of_pattern(schema["pattern"])
+    elif said & FORMAT:
+        found = asserted_format(schema["format"], node)
+        if found is None:
+            return ANY_TEXT
+        language = found.language
+    else:
+        least, most = schema["minLength"] if said & SHORTEST else 0, schema["maxLength"] if said & LONGEST else None
+        if not least and most is None:
+            return ANY_TEXT
+        language = of_length(least, most)
+    return NEVER if language is not ANY_TEXT and (language is NEVER or is_empty(language)) else language
+
+
+cdef tuple _numbers(dict schema, int said, int types):
+    """Return the numbers between some bounds."""
+    low, high = schema["minimum"] if said & LOWEST else None, schema["maximum"] if said & HIGHEST else None
+    whole = None if types & _NUMBER == _NUMBER else True
+    if low is not None and high is not None:
+        if low > high:
+            return ()
+        if low == high:
+            whole = None
+    return (NumberRange(
+        whole, None if low is None else Fraction(low), False, None if high is None else Fraction(high), False),)
 
 
 cdef int _kind(int said, int types) noexcept:
     """Return the kind of plain schema that says this, and is of these types; 0: it is not plain."""
-    cdef int nested = types & (_ARRAY | _OBJECT)
+    cdef int nested = types & (_ARRAY | _OBJECT), more = said & ~OF_TYPES
     if said & LISTED:
-        return said & LISTED if said & ~TYPE in (ENUM, CONST) and (types == _STRING or not said & TYPE) else 0
+        return LISTED if (said & ~TYPE == ENUM or said & ~TYPE == CONST) and not types & ~(_STRING | _NULL) and (
+            (types != 0) == ((said & TYPE) != 0)) else 0
     if nested == _OBJECT:
         return 0 if said & ~OF_OBJECTS else OF_OBJECTS
     if nested == _ARRAY:
         return 0 if said & ~OF_ARRAYS else OF_ARRAYS
-    if said & (SHORTEST | LONGEST):
-        return OF_LENGTHS if types == _STRING and not said & ~OF_LENGTHS else 0
-    return OF_TYPES if types and not nested and not said & ~OF_TYPES else 0
+    if nested or not types:
+        return 0
+    if not more:
+        return OF_TYPES
+    if not more & ~OF_BOUNDS:
+        return OF_BOUNDS if types & _NUMBER else 0
+    return OF_LENGTHS if types & _STRING and (more == PATTERN or more == FORMAT or not more & ~OF_LENGTHS) else 0
 
 
 @final
@@ -333,15 +381,17 @@ cdef class Reader:
             return None
         spend(1 + (len(schema) >> 2))
         node.plan = self.sorted_later
-        if kind == ENUM:
-            return _listed(schema["enum"])
-        if kind == CONST:
-            return _listed([schema["const"]])
-        if kind == OF_LENGTHS:
-            return _counted(schema, said)
+        if kind == LISTED:
+            return _listed(schema["enum"] if said & ENUM else [schema["const"]], types)
         scalars = types & ~(_ARRAY | _OBJECT)
         if kind == OF_TYPES:
             return self.of_types(scalars)
+        if kind == OF_LENGTHS:
+            found = self.of_types(scalars)
+            return _scalars(found, (<tuple>found)[2], _strings(node, schema, said))
+        if kind == OF_BOUNDS:
+            found = self.of_types(scalars)
+            return _scalars(found, _numbers(schema, said, types), (<tuple>found)[3])
         arrays = _arrays(node, schema, said) if kind == OF_ARRAYS else ()
         objects = _objects(node, schema, words) if kind == OF_OBJECTS else ()
         return _new_tuple(_Value, (*(self.of_types(scalars)[:4] if scalars else _NO_SCALARS), arrays, objects))

@@ -30,6 +30,11 @@ cdef object new_node(document, schema, resource, where):
     return node
 
 
+def made_node(document, schema, resource, scope, where):
+    """As `Node`, of no scope."""
+    return new_node(document, schema, resource, where)
+
+
 cdef object plainly(schema):
     """Return the conjunction of a schema that says yes or no to everything; None: it says more."""
     if schema is True or type(schema) is dict and not <dict>schema:
