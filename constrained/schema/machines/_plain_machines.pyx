@@ -17,6 +17,7 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport Py_EQ, PyObject_RichCompareBool
 from cpython.ref cimport PyObject
 from cython cimport final
+from constrained.schema.normal._plain_values cimport Asker
 
 from constrained.caches import charge
 from constrained.errors import LimitExceeded
@@ -191,9 +192,11 @@ cdef _usable(list conjs, never):
     """Return the keys that have a value, as bits."""
     cdef Py_ssize_t at, count = len(conjs)
     cdef list dead = []
+    asker = getattr(never, "__self__", None)
+    cdef Asker known = <Asker>asker if type(asker) is Asker else None
     for at in range(count):
         conj = conjs[at]
-        if conj and never(conj):
+        if conj and (never(conj) if known is None else not known.live(conj)):
             dead.append(at)
     every = (<object>1 << count) - 1 if count > MOST_BITS else (<long long>1 << count) - 1
     return every ^ mask_of(dead, count) if dead else every

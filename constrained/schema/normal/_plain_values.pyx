@@ -280,20 +280,21 @@ cdef int _kind(int said, int types) noexcept:
 cdef class Asker:
     """Asks whether conjunctions have values.  decide: what finds out, of a conjunction that is not plainly live."""
 
-    cdef object is_plainly_live, decide
-
-    def __init__(self, is_plainly_live, decide):
-        self.is_plainly_live, self.decide = is_plainly_live, decide
+    def __init__(self, Glance glance, decide):
+        self.glance, self.decide = glance, decide
 
     def is_never(self, conj):
         """Return whether no value belongs to a conjunction.
 
         Raises: as `normalise`.
         """
-        return not self.is_live(conj)
+        return not self.live(conj)
 
     def is_live(self, conj):
         """Return whether some value belongs to a conjunction; errors as of `is_never`."""
+        return self.live(conj)
+
+    cdef bint live(self, conj) except -1:
         cdef PyObject* known
         if not conj:
             return True
@@ -305,7 +306,7 @@ cdef class Asker:
         if known != NULL:
             return <object>known
         schema = node.schema
-        if len(conj) == 1 and signed.positive and schema and self.is_plainly_live(schema, document.library.targets):
+        if len(conj) == 1 and signed.positive and schema and self.glance.look(schema, document.library.targets, 0):
             live[conj] = True
             return True
         return self.decide(conj)
@@ -320,7 +321,7 @@ cdef class Asker:
         if required:
             named = dict(shape.named)
             for key in required:
-                if not self.is_live(named[key]):
+                if not self.live(named[key]):
                     found = False
         return found
 
