@@ -17,7 +17,7 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport Py_EQ, PyObject_RichCompareBool
 from cpython.ref cimport PyObject
 from cython cimport final
-from constrained.schema.normal._plain_values cimport Asker
+from constrained.schema.normal._asker cimport Asker
 
 from constrained.caches import charge
 from constrained.errors import LimitExceeded

@@ -26,12 +26,18 @@ from constrained.once import once
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.key_masks import KeyOrder, bits, mask_of
 from constrained.schema.machines.clauses import Clauses, MemberValues, Reading
+from constrained.schema.machines.object_keys import Begin, Entry, NamedKey, OtherKey
 from constrained.schema.machines.punctuation import Punctuation
 from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.values import ALWAYS, Conj, ObjectShape
 from constrained.work import spend
+
+try:
+    from constrained.schema.machines import _object_positions as compiled
+except ImportError:  # no compiler
+    compiled = None
 
 FIRST, AFTER, NEXT = range(3)
 _NO_KEYS: frozenset[str] = frozenset()
@@ -64,11 +70,14 @@ class ObjectPosition(NamedTuple):
     clauses: int  # bit i: clause i is still open
     rank: int  # named keys of a smaller rank are behind (schema order)
 
-    def expand(self) -> Edges:
+    def plain_expand(self) -> Edges:
+        """As `expand`, in Python."""
         try:
             return self._edges()
         except LimitExceeded as error:
             raise located(error, self.machine.place) from None
+
+    expand = plain_expand
 
     def _tight(self, phase: int) -> ObjectPosition:
         """Return the position in a phase where no whitespace may come.  PERF: `_replace` takes 1 µs more."""
@@ -114,71 +123,6 @@ class ObjectPosition(NamedTuple):
         return self.machine.table if self.phase == FIRST and not (self.written or self.others) else None
 
 
-class Entry(NamedTuple):
-    """A key has been read; the separator and one of several values follow."""
-
-    values: MemberValues
-    colon: State
-    options: tuple[tuple[Conj, ObjectPosition], ...]
-
-    def expand(self) -> Edges:
-        return Edges((), ((self.colon, Begin(self.values, self.options)),))
-
-
-class Begin(NamedTuple):
-    """A value of one of several conjunctions, each with what follows it."""
-
-    values: MemberValues
-    options: tuple[tuple[Conj, ObjectPosition], ...]
-
-    def expand(self) -> Edges:
-        state = self.values.state
-        return Edges((), tuple([(state(conj), after) for conj, after in self.options]))
-
-
-class NamedKey(Dispatch):
-    """What follows the key names[label]."""
-
-    __slots__ = ("at",)
-
-    def __init__(self, at: ObjectPosition) -> None:
-        self.at = at
-
-    @property
-    def wanted(self) -> int:  # type: ignore[override]  # only asked for
-        return self.at.machine.required & ~self.at.written
-
-    def after(self, label: int) -> State | None:
-        try:
-            return self.at.machine.named_entry(self.at, label)
-        except LimitExceeded as error:
-            raise located(error, self.at.machine.place) from None
-
-
-class OtherKey(Dispatch):
-    """What follows a key of a cell; keys in `special` are named or written and refused."""
-
-    __slots__ = ("at", "cell", "refused", "special")
-    records = alike = keyed = True
-    compared = str
-
-    def __init__(self, at: ObjectPosition, cell: int, special: frozenset[str]) -> None:
-        self.at, self.cell = at, cell
-        self.special = self.refused = special
-
-    @property
-    def tells_from(self) -> int | None:  # type: ignore[override]  # only asked for
-        return self.at.machine.tells_from(len(self.special) + 1)
-
-    def after_text(self, text: str | None) -> State | None:
-        if text in self.special:
-            return None
-        try:
-            return self.at.machine.other_entry(self.at, self.cell, text)
-        except LimitExceeded as error:
-            raise located(error, self.at.machine.place) from None
-
-
 class ObjectMachine:
     """The machine of one shape; compared by identity."""
 
@@ -199,7 +143,13 @@ class ObjectMachine:
         self.required = mask_of(map(self.index.__getitem__, shape.required), len(self.names)) if shape.required else 0
         self.special = frozenset(self.names)
         self._most = shape.max
-        self._counts_to = shape.min if shape.max is None else shape.max
+        self.counts_to = shape.min if shape.max is None else shape.max
+
+        marks = punctuation.objects
+        self.is_simple = (
+            (not shape.cells or shape.cells[0][0] is ANY_TEXT) and punctuation.keys.within is None
+            and not (shape.clauses or values.ordered or marks.leading or marks.trailing or marks.end or marks.bare)
+        )
 
     @property
     def start(self) -> ObjectPosition:
@@ -360,13 +310,17 @@ class ObjectMachine:
         characters = min((number for number in numbers if number is not None), default=None)
         return None if characters is None else 3 + characters  # behind colon, value and comma
 
-    def named_entry(self, at: ObjectPosition, bit: int) -> State | None:
+    def plain_named_entry(self, at: ObjectPosition, bit: int) -> State | None:
+        """As `named_entry`, in Python."""
         options = tuple(self.named_options(at, bit))
         return Entry(self.values.named(self.names[bit]), self.punctuation.keys.colon, options) if options else None
 
-    def other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
+    def plain_other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
+        """As `other_entry`, in Python."""
         options = tuple(self.other_options(at, cell, text))
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
+
+    named_entry, other_entry = plain_named_entry, plain_other_entry
 
     def named_options(self, at: ObjectPosition, bit: int) -> Iterator[tuple[Conj, ObjectPosition]]:
         rank = self.order.rank_of[bit] + 1 if self.values.ordered else 0
@@ -374,7 +328,7 @@ class ObjectMachine:
         if self.values.ordered:  # what is behind cannot come: only clauses ask whether it was written
             written |= ~self.order.behind(rank) & ~self.clauses.touched & ((1 << len(self.names)) - 1)
         after = ObjectPosition(
-            self, AFTER, self.punctuation.gap is not None, written, at.others, self._counted(at.size), at.clauses, rank
+            self, AFTER, self.punctuation.gap is not None, written, at.others, self.counted(at.size), at.clauses, rank
         )
         return self._options(
             self.clauses.named(bit, self.conjs[bit], after) if at.clauses else ((self.conjs[bit], 0),), after
@@ -386,7 +340,7 @@ class ObjectMachine:
         others = at.others if text is None else at.others | {text}
         rank = len(self.names) if self.values.ordered else 0
         after = ObjectPosition(
-            self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.size), at.clauses, rank
+            self, AFTER, self.punctuation.gap is not None, at.written, others, self.counted(at.size), at.clauses, rank
         )
         conj = self.cells[cell].value
         return self._options(self.clauses.other(cell, conj, after) if at.clauses else ((conj, 0),), after)
@@ -397,5 +351,11 @@ class ObjectMachine:
             if self.completable(option):
                 yield conj, option
 
-    def _counted(self, count: int) -> int:
-        return count + 1 if count < self._counts_to else count
+    def counted(self, count: int) -> int:
+        return count + 1 if count < self.counts_to else count
+
+
+if compiled is not None:
+    compiled.use(ObjectPosition, Entry, Begin, NamedKey, OtherKey)
+    ObjectPosition.expand, Entry.expand, Begin.expand = compiled.expand, compiled.expand_entry, compiled.expand_begin
+    ObjectMachine.named_entry, ObjectMachine.other_entry = compiled.named_entry, compiled.other_entry

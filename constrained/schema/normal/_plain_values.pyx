@@ -9,10 +9,8 @@ they say: the same nodes in the same order, and the same units of work.
     {"type": "array", "items": …, "minItems": …, "maxItems": …, "uniqueItems": …}  ──►  Value(arrays=(ArrayShape(…),))
     {"type": "string", "enum": …}, {"type": ["integer", "null"], "minimum": …}, {"type": "string", "pattern": …}
 
-Also here: `is_never` of what is known or plainly live, which is asked of every key that an object has.
-
 Owns: nothing.  Borrows: the tables of documents, in which nodes and answers are entered.
-Plain twin: `normalise.plain_value` and `normalise.PlainAsker`; compared in tests/test_schema_compiled.py.
+Plain twin: `normalise.plain_value`; compared in tests/test_schema_compiled.py.
 """
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
 from cpython.long cimport PyLong_AsLong
@@ -20,6 +18,7 @@ from cpython.object cimport Py_EQ, PyObject_RichCompareBool
 from cpython.ref cimport PyObject
 from cython cimport final
 from constrained.schema.reading._nodes cimport below, each_below
+from constrained.schema.normal._asker cimport Asker
 
 from fractions import Fraction
 
@@ -274,56 +273,6 @@ cdef int _kind(int said, int types) noexcept:
     if not more & ~OF_BOUNDS:
         return OF_BOUNDS if types & _NUMBER else 0
     return OF_LENGTHS if types & _STRING and (more == PATTERN or more == FORMAT or not more & ~OF_LENGTHS) else 0
-
-
-@final
-cdef class Asker:
-    """Asks whether conjunctions have values.  decide: what finds out, of a conjunction that is not plainly live."""
-
-    def __init__(self, Glance glance, decide):
-        self.glance, self.decide = glance, decide
-
-    def is_never(self, conj):
-        """Return whether no value belongs to a conjunction.
-
-        Raises: as `normalise`.
-        """
-        return not self.live(conj)
-
-    def is_live(self, conj):
-        """Return whether some value belongs to a conjunction; errors as of `is_never`."""
-        return self.live(conj)
-
-    cdef bint live(self, conj) except -1:
-        cdef PyObject* known
-        if not conj:
-            return True
-        signed = next(iter(conj))
-        node = signed.node
-        document = node.document
-        live = document.live
-        known = PyDict_GetItemWithError(live, conj)
-        if known != NULL:
-            return <object>known
-        schema = node.schema
-        if len(conj) == 1 and signed.positive and schema and self.glance.look(schema, document.library.targets, 0):
-            live[conj] = True
-            return True
-        return self.decide(conj)
-
-    def has_required(self, shape):
-        """Return whether the shape has an object, if it is enough that what it requires has values; each is asked."""
-        cdef dict named
-        cdef bint found = True
-        required = shape.required
-        if shape.clauses or len(required) < shape.min:
-            return False
-        if required:
-            named = dict(shape.named)
-            for key in required:
-                if not self.live(named[key]):
-                    found = False
-        return found
 
 
 @final

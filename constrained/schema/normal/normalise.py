@@ -42,7 +42,8 @@ from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
 try:
-    from constrained.schema.normal._plain_values import Asker, Reader, words_of
+    from constrained.schema.normal._asker import Asker
+    from constrained.schema.normal._plain_values import Reader, words_of
 except ImportError:  # no compiler
     Asker = Reader = words_of = None
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What asks whether conjunctions have values; see _plain_values.pyx."""
+"""What asks whether conjunctions have values; see _asker.pyx."""
 from constrained.schema.satisfiability._glance cimport Glance
 
 cdef class Asker:
