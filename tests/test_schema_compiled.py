@@ -21,6 +21,9 @@ from fuzz.random_schemas import DEBRIS, NAMES, TYPES, Schemas, parts
 
 from constrained import errors
 from constrained.schema import by_content, embed
+from constrained.schema.machines import object as machine_object
+from constrained.schema.machines import object_keys
+from constrained.schema.machines import value as machine_value
 from constrained.schema.normal import normalise as normal
 from constrained.schema.reading import check as checking
 from constrained.schema.reading import dialects, interning
@@ -64,6 +67,11 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
             patch.setattr(quick, "is_plainly_live", quick.looks_live)
             patch.setattr(normal, "_reader", None)
             patch.setattr(normal, "normalise", normal.plain_normalise)
+            patch.setattr(machine_value, "PlainStates", None)
+            for kind in (machine_value.Choice, object_keys.Entry, object_keys.Begin, machine_object.ObjectPosition):
+                patch.setattr(kind, "expand", kind.plain_expand)
+            patch.setattr(machine_object.ObjectMachine, "named_entry", machine_object.ObjectMachine.plain_named_entry)
+            patch.setattr(machine_object.ObjectMachine, "other_entry", machine_object.ObjectMachine.plain_other_entry)
             patch.setattr(normal, "is_live", asker.is_live)
             patch.setattr(normal, "is_never", asker.is_never)
             patch.setattr(interning, "_WRITERS", writers)

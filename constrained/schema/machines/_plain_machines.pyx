@@ -350,4 +350,6 @@ cdef class PlainStates:
 
 cdef bint _is_plain(brackets) except -1:
     """Say whether entries stand between bytes, with separators between them only."""
-    return not (brackets.trailing or brackets.lonely or brackets.leading) and brackets.end is None and brackets.bare is None
+    if brackets.trailing or brackets.lonely or brackets.leading:
+        return False
+    return brackets.end is None and brackets.bare is None

@@ -35,9 +35,16 @@ from constrained.schema.values import ALWAYS, Conj, ObjectShape
 from constrained.work import spend
 
 try:
-    from constrained.schema.machines import _object_positions as compiled
+    from constrained.schema.machines._object_positions import (
+        expand,
+        expand_begin,
+        expand_entry,
+        named_entry,
+        other_entry,
+        use,
+    )
 except ImportError:  # no compiler
-    compiled = None
+    use = None
 
 FIRST, AFTER, NEXT = range(3)
 _NO_KEYS: frozenset[str] = frozenset()
@@ -77,7 +84,8 @@ class ObjectPosition(NamedTuple):
         except LimitExceeded as error:
             raise located(error, self.machine.place) from None
 
-    expand = plain_expand
+    def expand(self) -> Edges:
+        return self.plain_expand()
 
     def _tight(self, phase: int) -> ObjectPosition:
         """Return the position in a phase where no whitespace may come.  PERF: `_replace` takes 1 µs more."""
@@ -320,7 +328,11 @@ class ObjectMachine:
         options = tuple(self.other_options(at, cell, text))
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
 
-    named_entry, other_entry = plain_named_entry, plain_other_entry
+    def named_entry(self, at: ObjectPosition, bit: int) -> State | None:
+        return self.plain_named_entry(at, bit)
+
+    def other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
+        return self.plain_other_entry(at, cell, text)
 
     def named_options(self, at: ObjectPosition, bit: int) -> Iterator[tuple[Conj, ObjectPosition]]:
         rank = self.order.rank_of[bit] + 1 if self.values.ordered else 0
@@ -355,7 +367,10 @@ class ObjectMachine:
         return count + 1 if count < self.counts_to else count
 
 
-if compiled is not None:
-    compiled.use(ObjectPosition, Entry, Begin, NamedKey, OtherKey)
-    ObjectPosition.expand, Entry.expand, Begin.expand = compiled.expand, compiled.expand_entry, compiled.expand_begin
-    ObjectMachine.named_entry, ObjectMachine.other_entry = compiled.named_entry, compiled.other_entry
+if use is not None:
+    use(ObjectPosition, Entry, Begin, NamedKey, OtherKey)
+    ObjectPosition.expand = expand  # type: ignore[method-assign]
+    Entry.expand = expand_entry  # type: ignore[method-assign]
+    Begin.expand = expand_begin  # type: ignore[method-assign]
+    ObjectMachine.named_entry = named_entry  # type: ignore[method-assign]
+    ObjectMachine.other_entry = other_entry  # type: ignore[method-assign]

@@ -24,8 +24,12 @@ class Entry(NamedTuple):
     colon: State
     options: tuple[tuple[Conj, ObjectPosition], ...]
 
-    def expand(self) -> Edges:
+    def plain_expand(self) -> Edges:
+        """As `expand`, in Python."""
         return Edges((), ((self.colon, Begin(self.values, self.options)),))
+
+    def expand(self) -> Edges:
+        return self.plain_expand()
 
 
 class Begin(NamedTuple):
@@ -34,9 +38,13 @@ class Begin(NamedTuple):
     values: MemberValues
     options: tuple[tuple[Conj, ObjectPosition], ...]
 
-    def expand(self) -> Edges:
+    def plain_expand(self) -> Edges:
+        """As `expand`, in Python."""
         state = self.values.state
         return Edges((), tuple([(state(conj), after) for conj, after in self.options]))
+
+    def expand(self) -> Edges:
+        return self.plain_expand()
 
 
 class NamedKey(Dispatch):

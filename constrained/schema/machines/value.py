@@ -12,7 +12,7 @@ content, and live in the kernels that met them. The machines of `reading.interni
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from constrained.caches import cached, charge, forgets
 from constrained.errors import UnsupportedSchema
@@ -49,7 +49,8 @@ class Choice(NamedTuple):
 
     states: tuple[State, ...]
 
-    def expand(self) -> Edges:
+    def plain_expand(self) -> Edges:
+        """As `expand`, in Python."""
         ranges: dict[tuple[int, int, State], None] = {}
         calls: list[tuple[State, State]] = []
         tokens: dict[tuple[str, State], None] = {}
@@ -62,6 +63,9 @@ class Choice(NamedTuple):
                 calls += edges.calls  # type: ignore[arg-type]  # shared shape of both
                 tokens.update(dict.fromkeys(edges.tokens))
         return Edges(ranges=tuple(ranges), calls=tuple(calls), tokens=tuple(tokens))
+
+    def expand(self) -> Edges:
+        return self.plain_expand()
 
 
 if choice_edges is not None:
@@ -84,7 +88,7 @@ class Values:
         self.states: dict[Conj, State] = {}  # by conjunction, those that were asked for
         self._commons = self if commons is None else commons
         if PlainStates is not None:
-            self._plain = PlainStates(self, None if commons is None else commons._plain, Choice)
+            self._plain: Any = PlainStates(self, None if commons is None else commons._plain, Choice)
             self.state = self._plain.state  # type: ignore[method-assign]
 
     def state(self, conj: Conj) -> State:
