@@ -343,7 +343,7 @@ ORDINARY: list[Any] = [
     for other in ({}, {"minItems": 0}, {"minItems": 2}, {"minItems": 1.0}, {"minItems": 1, "maxItems": 0}, {"minItems": 1, "maxItems": 1})
     for third in ({}, {"maxItems": 0}, {"maxItems": 1}, {"maxItems": 7}, {"uniqueItems": True}, {"uniqueItems": False}, {"title": "t"},
                   {"uniqueItems": True, "maxItems": 1}, {"nullable": True}, {"contains": {"type": "null"}})
-] + [
+][::7] + [
     {**one, **other}
     for one in ({}, *({"type": kind} for kind in ("string", "number", "integer", "boolean", "null", "object", "array")), {"type": ["string"]},
                 {"type": ["string", "null"]}, {"type": ["integer", "number", "boolean"]}, {"type": ["integer", "null"]}, {"type": ["object"]}, {"type": ["array", "object"]})
@@ -358,6 +358,15 @@ ORDINARY: list[Any] = [
                   {"minimum": 1, "exclusiveMinimum": True}, {"minimum": 1, "exclusiveMinimum": 1}, {"minimum": 0, "nullable": True},
                   {"enum": ["a", None]}, {"enum": [None]}, {"enum": [None, "\u00e9"]}, {"const": None}, {"enum": [None, 1]},
                   {"enum": ["a", "b"] * 8, "nullable": True})
+] + [
+    {word: parts, **more}
+    for word in ("anyOf", "oneOf")
+    for parts in ([{"type": "string"}, {"type": "integer"}], [{"type": "number"}, {"type": "integer", "title": "t"}, {"type": "null"}],
+                  [{"type": "string"}], [{"type": ["string", "null"]}, {"type": ["null", "boolean"]}], [{"type": "string"}, {"type": "array"}],
+                  [{"type": "string"}, True], [{"type": "string"}, {}], [{"type": "string"}, {"$ref": "#/$defs/d"}], [{"type": "null"}] * 5,
+                  [{"type": "string"}, {"$id": "http://example.com/a", "type": "null"}], [{"type": "string"}, {"type": "null", "nullable": True}],
+                  [{"type": "string", "minLength": 1}, {"type": "null"}], [{"type": "integer"}, {"type": "number"}])
+    for more in ({"$defs": {"d": {"type": "null"}}}, {"title": "t", "$defs": {"d": False}}, {"type": "string", "$defs": {"d": {}}})
 ]  # fmt: skip
 
 

@@ -1,13 +1,14 @@
 # cython: language_level=3
 """The normal form of plain schemas, in one pass: of objects of which is said what their keys hold and which are
-required, of arrays of which is said what their items are and how many, and of scalars of some types with one limit.
+required, of arrays of which is said what their items are and how many, and of scalars of some types with one limit,
+and of unions of types.
 
 Most schemas are such.  They are read as `keywords.by_type` sorts them, and `object_shapes` and `sketches` decide what
 they say: the same nodes in the same order, and the same units of work.
 
     {"type": "object", "properties": …, "required": …, "additionalProperties": …}  ──►  Value(objects=(ObjectShape(…),))
     {"type": "array", "items": …, "minItems": …, "maxItems": …, "uniqueItems": …}  ──►  Value(arrays=(ArrayShape(…),))
-    {"type": "string", "enum": …}, {"type": ["integer", "null"], "minimum": …}, {"type": "string", "pattern": …}
+    {"type": "string", "enum": …}, {"type": ["integer", "null"], "minimum": …}, {"anyOf": [{"type": "string"}, …]}
 
 Owns: nothing.  Borrows: the tables of documents, in which nodes and answers are entered.
 Plain twin: `normalise.plain_value`; compared in tests/test_schema_compiled.py.
@@ -17,137 +18,38 @@ from cpython.long cimport PyLong_AsLong
 from cpython.object cimport Py_EQ, PyObject_RichCompareBool
 from cpython.ref cimport PyObject
 from cython cimport final
-from constrained.schema.reading._nodes cimport below, each_below
+from constrained.schema.reading._nodes cimport are_near, below, each_below, each_of
 from constrained.schema.normal._asker cimport Asker
+from constrained.schema.normal._plain_words cimport (
+    ADDITIONAL, ANY_OF, ENUM, FORMAT, HIGHEST, ITEMS, LEAST, LISTED, LONGEST, LOWEST, MOST, NULLABLE, OF_ARRAYS,
+    OF_BOUNDS, OF_LENGTHS, OF_OBJECTS, OF_TYPES, ONE_OF, PATTERN, PROPERTIES, REQUIRED, SHORTEST, TYPE, UNIQUE,
+    kind_of, plain_words, types_of)
 
 from fractions import Fraction
 
 from constrained.errors import LimitExceeded
 from constrained.regex import ANY_TEXT, NEVER, is_empty, literals
 from constrained.schema.keywords.scalars import asserted_format
+from constrained.schema.normal.combine_scalars import joined_types
+from constrained.schema.normal.requests import Mode, Query
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.reading.places import located, pointer_of
-from constrained.schema.sketches.scalars import ARRAY, NO_SCALARS, OBJECT, TYPE_BITS
+from constrained.schema.sketches.operations import JoinKind
+from constrained.schema.sketches.scalars import ARRAY, NO_SCALARS, OBJECT, SCALAR, TYPE_BITS
+from constrained.schema.sketches.scalars import of_types as scalars_of_types
 from constrained.schema.strings.sets import of_length, of_pattern
 from constrained.schema.values import ALWAYS, ArrayShape, NumberRange, ObjectShape, Value
 from constrained.work import spend
 
-cdef extern from "Python.h":
-    bint PyUnicode_IS_ASCII(object text)
-
-cdef enum Word:
-    # what a keyword says, as a bit
-    OTHER = 1       # of which nothing is known here
-    TYPE = 2
-    PROPERTIES = 4
-    REQUIRED = 8
-    ADDITIONAL = 16
-    ITEMS = 32
-    LEAST = 64
-    MOST = 128
-    UNIQUE = 256
-    ENUM = 512
-    CONST = 1024
-    SHORTEST = 2048
-    LONGEST = 4096
-    NULLABLE = 8192
-    PATTERN = 16384
-    FORMAT = 32768
-    LOWEST = 65536
-    HIGHEST = 131072
-    # what plain schemas say
-    OF_TYPES = TYPE | NULLABLE
-    OF_OBJECTS = OF_TYPES | PROPERTIES | REQUIRED | ADDITIONAL
-    OF_ARRAYS = OF_TYPES | ITEMS | LEAST | MOST | UNIQUE
-    OF_LENGTHS = SHORTEST | LONGEST
-    OF_BOUNDS = LOWEST | HIGHEST
-    LISTED = ENUM | CONST
-
-cdef dict _WORDS = {
-    "type": TYPE, "properties": PROPERTIES, "required": REQUIRED, "additionalProperties": ADDITIONAL, "items": ITEMS,
-    "minItems": LEAST, "maxItems": MOST, "uniqueItems": UNIQUE, "enum": ENUM, "const": CONST,
-    "minLength": SHORTEST, "maxLength": LONGEST, "nullable": NULLABLE, "pattern": PATTERN, "format": FORMAT,
-    "minimum": LOWEST, "maximum": HIGHEST,
-}
-cdef dict _TYPE_BITS = TYPE_BITS
 cdef int _OBJECT = OBJECT, _ARRAY = ARRAY, _STRING = TYPE_BITS["string"], _NULL = TYPE_BITS["null"]
-cdef int _INTEGER = TYPE_BITS["integer"], _NUMBER = TYPE_BITS["number"]
+cdef int _NUMBER = TYPE_BITS["number"]
 cdef object _ALWAYS = ALWAYS, _NOTHING = NOTHING
 cdef object _Shape = ObjectShape, _ArrayShape = ArrayShape, _Value = Value
+cdef object _Query = Query, _PLAIN = Mode.PLAIN, _SCALAR = SCALAR, _ANY = JoinKind.ANY, _ONE = JoinKind.ONE
 cdef object _new_tuple = tuple.__new__
 cdef frozenset _NO_KEYS = frozenset()
 cdef tuple _NO_SCALARS = (NO_SCALARS.null, NO_SCALARS.booleans, NO_SCALARS.numbers, NEVER)
 cdef tuple _NO_OTHERS = (), _ANY_OTHERS = ((ANY_TEXT, ALWAYS),)
-
-
-def words_of(keywords):
-    """Return what words say, of a dialect's keywords and `nullable`."""
-    return {word: _WORDS.get(word, OTHER) for word in (*keywords, "nullable")}
-
-
-cdef bint _are_names(keys, bint or_null=False) except -1:
-    """Say whether keys are texts of ASCII, which all ways of writing spell."""
-    for key in keys:
-        if not (type(key) is str and PyUnicode_IS_ASCII(key) or or_null and key is None):
-            return False
-    return True
-
-
-cdef int _types(dict schema) except -1:
-    """Return the bits of the types that a schema says it is of; 0: it does not."""
-    cdef int bits = 0
-    cdef PyObject* known = PyDict_GetItemWithError(schema, "type")
-    if known == NULL:
-        return 0
-    if type(<object>known) is str:
-        return _TYPE_BITS.get(<object>known, 0)
-    if type(<object>known) is list:
-        for name in <list><object>known:
-            if type(name) is not str:
-                return 0
-            bits |= <int>_TYPE_BITS.get(name, 0)
-    return bits
-
-
-cdef bint _is_plain_value(int says, value) except -1:
-    """Say whether the value of a keyword is of the usual form."""
-    if says == PROPERTIES:
-        return type(value) is dict and _are_names(<dict>value)
-    if says == REQUIRED:
-        return type(value) is list and _are_names(<list>value)
-    if says == ITEMS:
-        return type(value) is dict or type(value) is bool
-    if says & (LEAST | MOST | SHORTEST | LONGEST):
-        return type(value) is int and value >= 0
-    if says == UNIQUE:
-        return type(value) is bool
-    if says & (LOWEST | HIGHEST):
-        return type(value) is int
-    if says == ENUM:
-        return type(value) is list and value and _are_names(<list>value, True)
-    if says & (PATTERN | FORMAT):
-        return type(value) is str
-    if says == CONST:
-        return type(value) is str and PyUnicode_IS_ASCII(value)
-    return True
-
-
-cdef int _plain_words(dict schema, dict words) except -1:
-    """Return what the keywords of a schema say, as bits; 0: something is unusual."""
-    cdef Py_ssize_t position = 0
-    cdef PyObject* word
-    cdef PyObject* value
-    cdef PyObject* known
-    cdef int says, said = 0
-    while PyDict_Next(schema, &position, &word, &value):
-        known = PyDict_GetItemWithError(words, <object>word)
-        if known == NULL:
-            continue
-        says = PyLong_AsLong(<object>known)
-        if says == OTHER or not _is_plain_value(says, <object>value):
-            return 0
-        said |= says
-    return said
 
 
 cdef tuple _shapes(dict named, list required, others, bint bounded):
@@ -256,25 +158,6 @@ cdef tuple _numbers(dict schema, int said, int types):
         whole, None if low is None else Fraction(low), False, None if high is None else Fraction(high), False),)
 
 
-cdef int _kind(int said, int types) noexcept:
-    """Return the kind of plain schema that says this, and is of these types; 0: it is not plain."""
-    cdef int nested = types & (_ARRAY | _OBJECT), more = said & ~OF_TYPES
-    if said & LISTED:
-        return LISTED if (said & ~TYPE == ENUM or said & ~TYPE == CONST) and not types & ~(_STRING | _NULL) and (
-            (types != 0) == ((said & TYPE) != 0)) else 0
-    if nested == _OBJECT:
-        return 0 if said & ~OF_OBJECTS else OF_OBJECTS
-    if nested == _ARRAY:
-        return 0 if said & ~OF_ARRAYS else OF_ARRAYS
-    if nested or not types:
-        return 0
-    if not more:
-        return OF_TYPES
-    if not more & ~OF_BOUNDS:
-        return OF_BOUNDS if types & _NUMBER else 0
-    return OF_LENGTHS if types & _STRING and (more == PATTERN or more == FORMAT or not more & ~OF_LENGTHS) else 0
-
-
 @final
 cdef class Reader:
     """Reads plain schemas.  sorted_later: the plan of a node whose keywords are sorted, and paid for, but not written
@@ -322,13 +205,15 @@ cdef class Reader:
         schema = <dict>given
         dialect = node.resource.dialect
         words = dialect.tables.get("plain values") or self.words(dialect)
-        said = _plain_words(schema, words)
-        types = _types(schema) if said & TYPE else 0
+        said = plain_words(schema, words)
+        types = types_of(schema) if said & TYPE else 0
         if types and said & NULLABLE and dialect.nullable and schema["nullable"] is True:
             types |= _NULL
-        kind = _kind(said, types)
+        kind = kind_of(said, types)
         if not kind:
             return None
+        if kind == ANY_OF or kind == ONE_OF:
+            return self.of_union(node, schema, words, kind)
         spend(1 + (len(schema) >> 2))
         node.plan = self.sorted_later
         if kind == LISTED:
@@ -345,6 +230,40 @@ cdef class Reader:
         arrays = _arrays(node, schema, said) if kind == OF_ARRAYS else ()
         objects = _objects(node, schema, words) if kind == OF_OBJECTS else ()
         return _new_tuple(_Value, (*(self.of_types(scalars)[:4] if scalars else _NO_SCALARS), arrays, objects))
+
+    cdef of_union(self, node, dict schema, dict words, int kind):
+        """Return the value of a union of schemas that say of which types of scalars they are, and no more; None:
+        another one.  As `alternatives._solve` works it off, its answers included.
+        """
+        cdef list parts = schema["anyOf" if kind == ANY_OF else "oneOf"], types = [], nodes
+        cdef int bits
+        for part in parts:
+            if type(part) is not dict or "$ref" in <dict>part or plain_words(<dict>part, words) != TYPE:
+                return None
+            bits = types_of(<dict>part)
+            if not bits or bits & (_ARRAY | _OBJECT):
+                return None
+            types.append(bits)
+        if not parts or not are_near(node, parts):
+            return None
+        spend(1 + (len(schema) >> 2))
+        nodes = each_of(node, parts, "anyOf" if kind == ANY_OF else "oneOf")
+        node.plan = self.sorted_later
+        for part in nodes:
+            if part.plan is None:
+                spend(1 + (len(part.schema) >> 2))
+                part.plan = self.sorted_later
+        memo = node.document.memo
+        spend(4)
+        for at in range(len(nodes)):
+            memo[_new_tuple(_Query, (nodes[at].positive, _SCALAR, _PLAIN))] = scalars_of_types(types[at])
+            spend(4)
+        found, units = joined_types(tuple(types), _ANY if kind == ANY_OF else _ONE)
+        spend(units)
+        memo[_new_tuple(_Query, (node.positive, _SCALAR, _PLAIN))] = found
+        strings = found.strings
+        return _new_tuple(_Value, (
+            found.null, found.booleans, found.numbers, strings.expr() if strings else NEVER, (), ()))
 
     cdef settled(self, conj):
         """Return the value of a conjunction of which nobody has asked for its value; None: there is more to it, or a

@@ -43,7 +43,8 @@ from constrained.work import spend
 
 try:
     from constrained.schema.normal._asker import Asker
-    from constrained.schema.normal._plain_values import Reader, words_of
+    from constrained.schema.normal._plain_values import Reader
+    from constrained.schema.normal._plain_words import words_of
 except ImportError:  # no compiler
     Asker = Reader = words_of = None
 

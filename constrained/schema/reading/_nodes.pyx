@@ -155,3 +155,23 @@ cdef dict each_below(node, dict schemas, str keyword):
                 conj = node.below(part, keyword, <object>name)
         found[<object>name] = conj
     return found
+
+
+cdef bint are_near(node, list schemas) except -1:
+    """Say whether some subschemas of a node belong to its resource, and no dynamic scope counts."""
+    library = node.document.library
+    if node.scope or library.dynamic:
+        return False
+    for part in schemas:
+        if PyDict_GetItemWithError(library.embedded, PyLong_FromVoidPtr(<void*>part)) != NULL:
+            return False
+    return True
+
+
+cdef list each_of(node, list schemas, str keyword):
+    """Return the nodes of the subschemas in a keyword's list, which `are_near` and have no reference."""
+    cdef Py_ssize_t at
+    cdef dict nodes
+    document, resource = node.document, node.resource
+    inside, nodes = _entered(node, keyword), document.nodes
+    return [_node_of(document, nodes, schemas[at], resource, (inside, at)) for at in range(len(schemas))]
