@@ -21,6 +21,9 @@ from fuzz.random_schemas import DEBRIS, NAMES, TYPES, Schemas, parts
 
 from constrained import errors
 from constrained.schema import by_content, embed
+from constrained.schema.machines import object as machine_object
+from constrained.schema.machines import object_keys
+from constrained.schema.machines import value as machine_value
 from constrained.schema.normal import normalise as normal
 from constrained.schema.reading import check as checking
 from constrained.schema.reading import dialects, interning
@@ -62,7 +65,13 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
         with monkeypatch.context() as patch:
             patch.setattr(checking, "survey", None)
             patch.setattr(quick, "is_plainly_live", quick.looks_live)
-            patch.setattr(normal, "plain_object", None)
+            patch.setattr(normal, "_reader", None)
+            patch.setattr(normal, "normalise", normal.plain_normalise)
+            patch.setattr(machine_value, "PlainStates", None)
+            for kind in (machine_value.Choice, object_keys.Entry, object_keys.Begin, machine_object.ObjectPosition):
+                patch.setattr(kind, "expand", kind.plain_expand)
+            patch.setattr(machine_object.ObjectMachine, "named_entry", machine_object.ObjectMachine.plain_named_entry)
+            patch.setattr(machine_object.ObjectMachine, "other_entry", machine_object.ObjectMachine.plain_other_entry)
             patch.setattr(normal, "is_live", asker.is_live)
             patch.setattr(normal, "is_never", asker.is_never)
             patch.setattr(interning, "_WRITERS", writers)
@@ -313,7 +322,8 @@ def shown(value: Any) -> Any:
 
 
 ORDINARY: list[Any] = [
-    {"type": "object", **one, **other, **third}
+    {"type": kind, **one, **other, **third}
+    for kind in ("object", ["null", "object"])
     for one in ({}, {"properties": {}}, {"properties": {"a": {"type": "string"}, "b": {}, "c": True, "d": False}},
                 {"properties": {"a": {"$ref": "#/$defs/d"}, "b": {"$ref": "#"}}, "$defs": {"d": {"type": "null"}}},
                 {"properties": {"\u00e9": {"minimum": 1}}})
@@ -321,6 +331,42 @@ ORDINARY: list[Any] = [
     for third in ({}, {"additionalProperties": False}, {"additionalProperties": True}, {"additionalProperties": {}},
                   {"additionalProperties": {"type": "null"}}, {"additionalProperties": {"$ref": "#"}}, {"nullable": True},
                   {"nullable": False}, {"minProperties": 1}, {"title": "t"}, {"patternProperties": {"^a": {"type": "null"}}})
+] + [
+    {"type": kind, **one, **other, **third}
+    for kind in ("array", ["array"], ["array", "null"], ["array", "object"])
+    for one in ({}, {"items": {"type": "string"}}, {"items": True}, {"items": False}, {"items": {}}, {"items": [{"type": "null"}]},
+                {"items": {"$ref": "#"}}, {"items": {"type": "array", "items": {"minimum": 3}}},
+                {"items": {"$ref": "#/$defs/d", "title": "t"}, "$defs": {"d": {"type": "string", "minLength": 2}}},
+                {"items": {"$ref": "#/$defs/d", "maxLength": 3}, "$defs": {"d": {"$ref": "#/$defs/e"}, "e": {"type": "null"}}},
+                {"items": {"$ref": "#/$defs/d"}, "$defs": {"d": {"$ref": "#/$defs/e"}, "e": {"type": "null"}}},
+                {"items": {"$ref": "#/$defs/d"}, "$defs": {"d": False}}, {"items": {"$ref": "#/$defs/d"}, "$defs": {"d": {}}})
+    for other in ({}, {"minItems": 0}, {"minItems": 2}, {"minItems": 1.0}, {"minItems": 1, "maxItems": 0}, {"minItems": 1, "maxItems": 1})
+    for third in ({}, {"maxItems": 0}, {"maxItems": 1}, {"maxItems": 7}, {"uniqueItems": True}, {"uniqueItems": False}, {"title": "t"},
+                  {"uniqueItems": True, "maxItems": 1}, {"nullable": True}, {"contains": {"type": "null"}})
+][::7] + [
+    {**one, **other}
+    for one in ({}, *({"type": kind} for kind in ("string", "number", "integer", "boolean", "null", "object", "array")), {"type": ["string"]},
+                {"type": ["string", "null"]}, {"type": ["integer", "number", "boolean"]}, {"type": ["integer", "null"]}, {"type": ["object"]}, {"type": ["array", "object"]})
+    for other in ({}, {"enum": ["a", "b", "a"]}, {"enum": ["a"]}, {"enum": ["a", 1]}, {"enum": ["\u00e9", "e"]}, {"enum": [str(n) for n in range(40)]},
+                  {"const": "a"}, {"const": "\u00e9"}, {"const": 1}, {"const": ["a"]}, {"enum": ["a", "b"], "const": "a"}, {"title": "t"},
+                  {"nullable": True}, {"enum": ["a"], "minLength": 1}, {"minLength": 1}, {"minimum": 1}, {"format": "date"},
+                  {"minLength": 0}, {"minLength": 2, "maxLength": 9}, {"maxLength": 0}, {"minLength": 2, "maxLength": 1}, {"minLength": 1.0},
+                  {"maxLength": 3, "pattern": "a"}, {"maxLength": 3, "nullable": True}, {"items": {"$ref": "#"}, "nullable": True},
+                  {"pattern": "^a+$"}, {"pattern": ""}, {"pattern": "^(?!a|b)[ab]$"}, {"pattern": "a", "nullable": True}, {"format": "hostname"},
+                  {"format": "regex"}, {"format": "nonsense"}, {"format": "uuid", "nullable": True}, {"minimum": 1, "maximum": 0},
+                  {"minimum": 2, "maximum": 2}, {"minimum": 0, "maximum": 10**40}, {"maximum": -3}, {"minimum": 1.5}, {"minimum": True},
+                  {"minimum": 1, "exclusiveMinimum": True}, {"minimum": 1, "exclusiveMinimum": 1}, {"minimum": 0, "nullable": True},
+                  {"enum": ["a", None]}, {"enum": [None]}, {"enum": [None, "\u00e9"]}, {"const": None}, {"enum": [None, 1]},
+                  {"enum": ["a", "b"] * 8, "nullable": True})
+] + [
+    {word: parts, **more}
+    for word in ("anyOf", "oneOf")
+    for parts in ([{"type": "string"}, {"type": "integer"}], [{"type": "number"}, {"type": "integer", "title": "t"}, {"type": "null"}],
+                  [{"type": "string"}], [{"type": ["string", "null"]}, {"type": ["null", "boolean"]}], [{"type": "string"}, {"type": "array"}],
+                  [{"type": "string"}, True], [{"type": "string"}, {}], [{"type": "string"}, {"$ref": "#/$defs/d"}], [{"type": "null"}] * 5,
+                  [{"type": "string"}, {"$id": "http://example.com/a", "type": "null"}], [{"type": "string"}, {"type": "null", "nullable": True}],
+                  [{"type": "string", "minLength": 1}, {"type": "null"}], [{"type": "integer"}, {"type": "number"}])
+    for more in ({"$defs": {"d": {"type": "null"}}}, {"title": "t", "$defs": {"d": False}}, {"type": "string", "$defs": {"d": {}}})
 ]  # fmt: skip
 
 

@@ -195,7 +195,7 @@ def test_leaves_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for length in range(30):
         state({"type": "string", "maxLength": length})
         assert all(len(known.known) <= 4 for known in leaves._commons.values())
-        assert all(len(values._states) <= 6 for values in machine_value._commons.values())
+        assert all(len(values.states) <= 6 for values in machine_value._commons.values())
     assert state(LISTED) is not first
     assert state(LISTED) is state(LISTED)
 

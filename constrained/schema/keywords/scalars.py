@@ -68,7 +68,15 @@ def pattern(sketch: ScalarSketch, value: str, node: Node) -> None:
 
 
 def format_(sketch: ScalarSketch, value: str, node: Node) -> None:
-    """SPEC: a format that the dialect does not define is an annotation.
+    found = asserted_format(value, node)
+    if found is not None:
+        sketch.languages.append(found)
+
+
+def asserted_format(value: str, node: Node) -> Texts | None:
+    """Return the texts of a format; None: it says nothing.
+
+    SPEC: a format that the dialect does not define is an annotation.
 
     Whoever writes ``"format": "date"`` under an older ``$schema`` means the date of the later sketch, so that is what
     "assert" reads.
@@ -77,7 +85,8 @@ def format_(sketch: ScalarSketch, value: str, node: Node) -> None:
     if asserted == "assert" or value in dialect.formats and (asserted == "dialect" or dialect.asserts_formats):
         language = format_expr(value)
         if language is not None:
-            sketch.languages.append(Texts(None, language, hull=format_hull(value)))
+            return Texts(None, language, hull=format_hull(value))
+    return None
 
 
 def enum(sketch: ScalarSketch, values: list[Any], node: Node) -> None:

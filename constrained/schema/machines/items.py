@@ -23,7 +23,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from constrained.machine import END, Bytes, Dispatch, Edges, State, Text
-from constrained.schema.machines.object import Begin, Entry, ObjectPosition
+from constrained.schema.machines.object import ObjectPosition
+from constrained.schema.machines.object_keys import Begin, Entry
 from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole
 from constrained.schema.machines.texts import ItemText, Recorded
 from constrained.schema.numeric.language import NumberTexts, number_language

@@ -26,6 +26,7 @@ from constrained.once import once
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.key_masks import KeyOrder, bits, mask_of
 from constrained.schema.machines.clauses import Clauses, MemberValues, Reading
+from constrained.schema.machines.object_keys import Begin, Entry, NamedKey, OtherKey
 from constrained.schema.machines.punctuation import Punctuation, unmarked
 from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
 from constrained.schema.reading.places import located, pointer_of
@@ -33,9 +34,21 @@ from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.values import ALWAYS, Conj, ObjectShape
 from constrained.work import spend
 
+try:
+    from constrained.schema.machines._object_positions import (
+        expand,
+        expand_begin,
+        expand_entry,
+        named_entry,
+        other_entry,
+        use,
+    )
+except ImportError:  # no compiler
+    use = None
+
 FIRST, AFTER, NEXT = range(3)
 _NO_KEYS: frozenset[str] = frozenset()
-_OF_TABLES = Quoting.JSON, Quoting.JSON_CANONICAL, Quoting.PYTHON  # quotings of keys that kernels read by a table
+TABLE_QUOTINGS = Quoting.JSON, Quoting.JSON_CANONICAL, Quoting.PYTHON  # quotings of keys that kernels read by a table
 
 
 class Cell(NamedTuple):
@@ -64,11 +77,15 @@ class ObjectPosition(NamedTuple):
     clauses: int  # bit i: clause i is still open
     rank: int  # named keys of a smaller rank are behind (schema order)
 
-    def expand(self) -> Edges:
+    def plain_expand(self) -> Edges:
+        """As `expand`, in Python."""
         try:
             return self._edges()
         except LimitExceeded as error:
             raise located(error, self.machine.place) from None
+
+    def expand(self) -> Edges:
+        return self.plain_expand()
 
     def _tight(self, phase: int) -> ObjectPosition:
         """Return the position in a phase where no whitespace may come.  PERF: `_replace` takes 1 µs more."""
@@ -114,78 +131,17 @@ class ObjectPosition(NamedTuple):
         return self.machine.table if self.phase == FIRST and not (self.written or self.others) else None
 
 
-class Entry(NamedTuple):
-    """A key has been read; the separator and one of several values follow."""
-
-    values: MemberValues
-    colon: State
-    options: tuple[tuple[Conj, ObjectPosition], ...]
-
-    def expand(self) -> Edges:
-        return Edges((), ((self.colon, Begin(self.values, self.options)),))
-
-
-class Begin(NamedTuple):
-    """A value of one of several conjunctions, each with what follows it."""
-
-    values: MemberValues
-    options: tuple[tuple[Conj, ObjectPosition], ...]
-
-    def expand(self) -> Edges:
-        state = self.values.state
-        return Edges((), tuple([(state(conj), after) for conj, after in self.options]))
-
-
-class NamedKey(Dispatch):
-    """What follows the key names[label]."""
-
-    __slots__ = ("at",)
-
-    def __init__(self, at: ObjectPosition) -> None:
-        self.at = at
-
-    @property
-    def wanted(self) -> int:  # type: ignore[override]  # only asked for
-        return self.at.machine.required & ~self.at.written
-
-    def after(self, label: int) -> State | None:
-        try:
-            return self.at.machine.named_entry(self.at, label)
-        except LimitExceeded as error:
-            raise located(error, self.at.machine.place) from None
-
-
-class OtherKey(Dispatch):
-    """What follows a key of a cell; keys in `special` are named or written and refused."""
-
-    __slots__ = ("at", "cell", "refused", "special")
-    records = alike = keyed = True
-    compared = str
-
-    def __init__(self, at: ObjectPosition, cell: int, special: frozenset[str]) -> None:
-        self.at, self.cell = at, cell
-        self.special = self.refused = special
-
-    @property
-    def tells_from(self) -> int | None:  # type: ignore[override]  # only asked for
-        return self.at.machine.tells_from(len(self.special) + 1)
-
-    def after_text(self, text: str | None) -> State | None:
-        if text in self.special:
-            return None
-        try:
-            return self.at.machine.other_entry(self.at, self.cell, text)
-        except LimitExceeded as error:
-            raise located(error, self.at.machine.place) from None
-
-
 class ObjectMachine:
     """The machine of one shape; compared by identity."""
 
-    def __init__(self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation, conj: Conj = ALWAYS) -> None:
+    def __init__(
+        self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation, conj: Conj = ALWAYS,
+        *, paid: bool = False,
+    ) -> None:
         self.values, self.shape = values, shape
         self.punctuation, self._conj = punctuation, conj
-        spend(4 + len(shape.named), self)
+        if not paid:
+            spend(4 + len(shape.named), self)
         # PERF: a comprehension is a call of Python, and most objects are read for the first time
         self.names: tuple[str, ...] = ()
         self.conjs: tuple[Conj, ...] = ()
@@ -195,7 +151,13 @@ class ObjectMachine:
         self.required = mask_of(map(self.index.__getitem__, shape.required), len(self.names)) if shape.required else 0
         self.special = frozenset(self.names)
         self._most = shape.max
-        self._counts_to = shape.min if shape.max is None else shape.max
+        self.counts_to = shape.min if shape.max is None else shape.max
+
+        marks = punctuation.objects
+        self.is_simple = (
+            (not shape.cells or shape.cells[0][0] is ANY_TEXT) and punctuation.keys.within is None
+            and not (shape.clauses or values.ordered or marks.leading or marks.trailing or marks.end or marks.bare)
+        )
 
     @property
     def start(self) -> ObjectPosition:
@@ -250,7 +212,7 @@ class ObjectMachine:
             return None
         quoting = marks.keys.quoting if self.cells else unmarked(marks.keys.quoting, self.names)
         languages, others, endless = zip(*self.cells, strict=True) if self.cells else ((), (), ())
-        if False in endless or isinstance(quoting, MarkerSafe) or quoting not in _OF_TABLES:
+        if False in endless or isinstance(quoting, MarkerSafe) or quoting not in TABLE_QUOTINGS:
             return None
         if ordered and not self.cells and self.shape.min > self.required.bit_count():
             return None
@@ -359,13 +321,21 @@ class ObjectMachine:
         characters = min((number for number in numbers if number is not None), default=None)
         return None if characters is None else 3 + characters  # behind colon, value and comma
 
-    def named_entry(self, at: ObjectPosition, bit: int) -> State | None:
+    def plain_named_entry(self, at: ObjectPosition, bit: int) -> State | None:
+        """As `named_entry`, in Python."""
         options = tuple(self.named_options(at, bit))
         return Entry(self.values.named(self.names[bit]), self.punctuation.keys.colon, options) if options else None
 
-    def other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
+    def plain_other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
+        """As `other_entry`, in Python."""
         options = tuple(self.other_options(at, cell, text))
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
+
+    def named_entry(self, at: ObjectPosition, bit: int) -> State | None:
+        return self.plain_named_entry(at, bit)
+
+    def other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
+        return self.plain_other_entry(at, cell, text)
 
     def named_options(self, at: ObjectPosition, bit: int) -> Iterator[tuple[Conj, ObjectPosition]]:
         rank = self.order.rank_of[bit] + 1 if self.values.ordered else 0
@@ -373,7 +343,7 @@ class ObjectMachine:
         if self.values.ordered:  # what is behind cannot come: only clauses ask whether it was written
             written |= ~self.order.behind(rank) & ~self.clauses.touched & ((1 << len(self.names)) - 1)
         after = ObjectPosition(
-            self, AFTER, self.punctuation.gap is not None, written, at.others, self._counted(at.size), at.clauses, rank
+            self, AFTER, self.punctuation.gap is not None, written, at.others, self.counted(at.size), at.clauses, rank
         )
         return self._options(
             self.clauses.named(bit, self.conjs[bit], after) if at.clauses else ((self.conjs[bit], 0),), after
@@ -385,7 +355,7 @@ class ObjectMachine:
         others = at.others if text is None else at.others | {text}
         rank = len(self.names) if self.values.ordered else 0
         after = ObjectPosition(
-            self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.size), at.clauses, rank
+            self, AFTER, self.punctuation.gap is not None, at.written, others, self.counted(at.size), at.clauses, rank
         )
         conj = self.cells[cell].value
         return self._options(self.clauses.other(cell, conj, after) if at.clauses else ((conj, 0),), after)
@@ -396,5 +366,14 @@ class ObjectMachine:
             if self.completable(option):
                 yield conj, option
 
-    def _counted(self, count: int) -> int:
-        return count + 1 if count < self._counts_to else count
+    def counted(self, count: int) -> int:
+        return count + 1 if count < self.counts_to else count
+
+
+if use is not None:
+    use(ObjectPosition, Entry, Begin, NamedKey, OtherKey)
+    ObjectPosition.expand = expand  # type: ignore[method-assign]
+    Entry.expand = expand_entry  # type: ignore[method-assign]
+    Begin.expand = expand_begin  # type: ignore[method-assign]
+    ObjectMachine.named_entry = named_entry  # type: ignore[method-assign]
+    ObjectMachine.other_entry = other_entry  # type: ignore[method-assign]

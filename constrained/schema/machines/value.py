@@ -12,7 +12,7 @@ content, and live in the kernels that met them. The machines of `reading.interni
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from constrained.caches import cached, charge, forgets
 from constrained.errors import UnsupportedSchema
@@ -34,6 +34,11 @@ from constrained.schema.reading.places import At
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, HasNamed, HasOther, ObjectShape, Value
 from constrained.work import spend
 
+try:
+    from constrained.schema.machines._plain_machines import PlainStates, choice_edges
+except ImportError:  # no compiler
+    PlainStates = choice_edges = None
+
 _MOST_PLACES = 400  # kinds of places inside a value that are looked at for texts
 _MOST_TEXTS = 16  # languages of texts in a value
 _MOST_DEMANDS = 3  # of clauses that one member may meet
@@ -44,7 +49,8 @@ class Choice(NamedTuple):
 
     states: tuple[State, ...]
 
-    def expand(self) -> Edges:
+    def plain_expand(self) -> Edges:
+        """As `expand`, in Python."""
         ranges: dict[tuple[int, int, State], None] = {}
         calls: list[tuple[State, State]] = []
         tokens: dict[tuple[str, State], None] = {}
@@ -57,6 +63,13 @@ class Choice(NamedTuple):
                 calls += edges.calls  # type: ignore[arg-type]  # shared shape of both
                 tokens.update(dict.fromkeys(edges.tokens))
         return Edges(ranges=tuple(ranges), calls=tuple(calls), tokens=tuple(tokens))
+
+    def expand(self) -> Edges:
+        return self.plain_expand()
+
+
+if choice_edges is not None:
+    Choice.expand = choice_edges  # type: ignore[method-assign]
 
 
 def choice(states: list[State]) -> State:
@@ -72,14 +85,17 @@ class Values:
     def __init__(self, punctuation: Punctuation, *, ordered: bool, commons: Values | None = None,
                  value: Callable[[Conj], Value] = normalise, never: Callable[[Conj], bool] = is_never) -> None:
         self.punctuation, self.ordered, self.value, self.never = punctuation, ordered, value, never
-        self._states: dict[Conj, State] = {}
+        self.states: dict[Conj, State] = {}  # by conjunction, those that were asked for
         self._commons = self if commons is None else commons
+        if PlainStates is not None:
+            self._plain: Any = PlainStates(self, None if commons is None else commons._plain, Choice)
+            self.state = self._plain.state  # type: ignore[method-assign]
 
     def state(self, conj: Conj) -> State:
         """Return the state that reads a value of a conjunction.  Invariant: not never(conj)."""
-        state = self._states.get(conj)
+        state = self.states.get(conj)
         if state is None:
-            state = self._states.setdefault(conj, self._made(conj))
+            state = self.states.setdefault(conj, self._made(conj))
         return state
 
     def named(self, name: str) -> Values:
@@ -97,10 +113,10 @@ class Values:
         """As `state`, of a conjunction that was a leaf a moment ago: another one may stand for it by now, as caches may
         be emptied.
         """
-        state = self._states.get(conj)
+        state = self.states.get(conj)
         if state is None:
             charge(_STATE)
-            state = self._states.setdefault(conj, choice(self.alternatives(self.value(conj))))
+            state = self.states.setdefault(conj, choice(self.alternatives(self.value(conj))))
         return state
 
     def object_written_as(self, outer: Punctuation, conj: Conj) -> State:
@@ -182,7 +198,7 @@ def common_values(punctuation: Punctuation, *, ordered: bool) -> Values:
     """Return the machines of leaves on a surface, which all documents of the process share."""
     place = id(punctuation), ordered
     found = _commons.get(place)
-    if found is None or len(found._states) > MOST_STATES:
+    if found is None or len(found.states) > MOST_STATES:
         found = _commons[place] = Values(punctuation, ordered=ordered)
     return found
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from constrained.errors import LimitExceeded
 from constrained.schema.keywords.by_type import own_scalars, plan_of
 from constrained.schema.normal.requests import Query, Steps, ask
 from constrained.schema.reading.nodes import Node
 from constrained.schema.reading.places import at_keyword
 from constrained.schema.sketches.operations import JoinKind, Operation
-from constrained.schema.sketches.scalars import ALL_SCALARS, NO_SCALARS, SCALAR, Scalars
+from constrained.schema.sketches.scalars import ALL_SCALARS, NO_SCALARS, SCALAR, Scalars, of_types
 from constrained.schema.values import SignedNode
-from constrained.work import spend
+from constrained.work import NO_LIMIT, Budget, metered, spend
 
 
 def scalar_steps(signed: SignedNode) -> Steps:
@@ -47,6 +49,17 @@ def _scalar_operation(operation: Operation, node: Node) -> Steps:
         return found
     found, twice = _some_and_several(parts, overlaps=operation.kind is JoinKind.ONE)
     return found & ~twice if twice else found
+
+
+@lru_cache(maxsize=1024)
+def joined_types(types: tuple[int, ...], kind: JoinKind) -> tuple[Scalars, int]:
+    """Return the scalars of a union whose members are of these types and say no more, and the units of work that it
+    takes to join them.
+    """
+    with metered(Budget(None)) as budget:
+        found, twice = _some_and_several([of_types(bits) for bits in types], overlaps=kind is JoinKind.ONE)
+        found = found & ~twice if twice else found
+    return found, NO_LIMIT - budget.left
 
 
 def _some_and_several(parts: list[Scalars], *, overlaps: bool) -> tuple[Scalars, Scalars]:

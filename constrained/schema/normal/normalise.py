@@ -42,9 +42,11 @@ from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
 try:
-    from constrained.schema.normal._plain_objects import Asker, plain_object, words_of
+    from constrained.schema.normal._asker import Asker
+    from constrained.schema.normal._plain_values import Reader
+    from constrained.schema.normal._plain_words import words_of
 except ImportError:  # no compiler
-    Asker = plain_object = words_of = None
+    Asker = Reader = words_of = None
 
 ANYTHING = Value(
     True, ALL_SCALARS.booleans, ALL_SCALARS.numbers, ALL_SCALARS.strings.expr(), (ArrayShape(),),
@@ -57,7 +59,7 @@ _nothing.node.document.memo[NOTHING] = NO_VALUE
 _nothing.node.document.live[NOTHING] = False
 
 
-def normalise(conj: Conj) -> Value:
+def plain_normalise(conj: Conj) -> Value:
     """Return the values that belong to a conjunction.
 
     Cost: tens of microseconds for a plain schema, once; then a dictionary lookup.
@@ -71,7 +73,7 @@ def normalise(conj: Conj) -> Value:
     if found is None:
         with document.lock:
             try:
-                found = document.memo[conj] = _pruned(conj, _raw(conj))
+                found = document.memo[conj] = _looked_up(conj)
             except LimitExceeded as error:
                 raise located(error, pointer_of(conj)) from None
     return found
@@ -130,8 +132,8 @@ def _raw(conj: Conj) -> Value:
     found = raw.get(conj)
     if found is None:
         plain = len(conj) == 1 and signed.positive
-        if plain and plain_object is not None and node.plan is None:
-            found = plain_object(node, _words_of(node.resource.dialect), SORTED_LATER)
+        if plain and _reader is not None and node.plan is None:
+            found = _reader.value(node)
         if found is None:
             plain = plain and (plan := plan_of(node)).plain
             found = plain_value(node, plan) if plain else general_value(conj)
@@ -140,10 +142,10 @@ def _raw(conj: Conj) -> Value:
 
 
 def _words_of(dialect: Dialect) -> Any:
-    """Return what the words of a dialect say of objects."""
-    words = dialect.tables.get("plain objects")
+    """Return what the words of a dialect say."""
+    words = dialect.tables.get("plain values")
     if words is None:
-        words = dialect.tables["plain objects"] = words_of(keywords_of(dialect))
+        words = dialect.tables["plain values"] = words_of(keywords_of(dialect))
     return words
 
 
@@ -213,6 +215,7 @@ def _of_types(bits: int) -> Value:
     return Value(scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr())
 
 
+
 def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
     node = ordered(conj)[0].node
     found = [shape for sketch in sketches_of(conj, ARRAY) if (shape := arrays.shape(sketch, node, never)) is not None]
@@ -254,6 +257,16 @@ def _pruned(conj: Conj, raw: Value) -> Value:
     if array_shapes == raw.arrays and shapes == raw.objects:
         return raw
     return Value(raw.null, raw.booleans, raw.numbers, raw.strings, array_shapes, shapes)
+
+
+def _looked_up(conj: Conj) -> Value:
+    return _pruned(conj, _raw(conj))
+
+
+_reader = Reader and Reader(
+    _asker, sorted_later=SORTED_LATER, of_types=_of_types, words=_words_of, otherwise=_looked_up, anything=ANYTHING
+)
+normalise: Callable[[Conj], Value] = plain_normalise if _reader is None else _reader.normalise
 
 
 def _distinct(conj: Conj, limit: int) -> FewValues:

@@ -27,8 +27,9 @@ from constrained.schema.values import Conj
 
 try:
     from constrained.schema.reading._keys import KeyWriter
+    from constrained.schema.reading._nodes import made_node
 except ImportError:  # no compiler
-    KeyWriter = None
+    KeyWriter = made_node = None
 
 MOST_LEAVES = 4096  # of one dialect; at the bound they start afresh, and whoever holds old ones keeps them
 _LARGEST = 64  # entries of a key
@@ -59,7 +60,7 @@ class _Leaves:
         """Return a new leaf; of two threads that meet one, one gets the other's."""
         bare = _WRITERS[id(self._resource.dialect)].bare(schema)
         charge(_LEAF)
-        return self.known.setdefault(key, Node(self._document, bare, self._resource, (), "#").conj)
+        return self.known.setdefault(key, (made_node or Node)(self._document, bare, self._resource, (), "#").conj)
 
 
 _commons: dict[tuple[int, str], _Leaves] = {}  # by id of the dialect, and which formats are asserted

@@ -140,7 +140,7 @@ class Document:
         self.lock = _Lock()
         unlocked_at_fork(self)
         self.nodes: dict[int | tuple[int, Scope], Node] = {}  # by id of the schema, and scope where there is one
-        self._followed: dict[Node, Conj] = {}
+        self.followed: dict[Node, Conj] = {}
         self._constants: dict[object, Node] = {}
         self._unions: dict[frozenset[Conj], Node] = {}
 
@@ -160,12 +160,12 @@ class Document:
 
     def follow(self, node: Node) -> Conj:
         """Return the node, or what it refers to if it is nothing but a reference; each of a chain is followed once."""
-        found = self._followed.get(node)
+        found = self.followed.get(node)
         if found is not None:
             return found
         seen: dict[Node, None] = {}
         while "$ref" in node.schema:
-            found = self._followed.get(node)
+            found = self.followed.get(node)
             if found is not None:
                 break
             dialect = node.resource.dialect
@@ -187,7 +187,7 @@ class Document:
         if found is None:
             found = node.conj
         for reference in seen:
-            self._followed[reference] = found
+            self.followed[reference] = found
         return found
 
     def constant(self, value: Any, where: Where) -> Conj:

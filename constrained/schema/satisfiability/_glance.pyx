@@ -43,10 +43,6 @@ cdef class Glance:
     others: what looks at a schema with demands that are not plain.
     """
 
-    cdef dict words
-    cdef object others
-    cdef int deepest
-
     def __init__(self, others, int deepest, *, demanding, bounds, keys, items, other_keys):
         self.others, self.deepest = others, deepest
         self.words = {word: BOUND if word in bounds else _DEMANDS.get(word, OTHER) for word in demanding}
