@@ -41,6 +41,8 @@ BRANCHES: list[Any] = [
     {"type": "object", "properties": {f"k{number:02}": {"not": {}} if number % 9 == 0 else {} for number in range(70)}, "additionalProperties": {"not": {}}},
     {"type": "array", "items": {"not": {}}}, {"type": "array", "items": {"allOf": [{"type": "string"}, {"type": "null"}]}, "maxItems": 3},
     {"type": "object", "additionalProperties": {"allOf": [{"type": "string"}, {"type": "null"}]}}, {"type": "array", "minItems": 2, "maxItems": 1 << 31},
+    *({"type": "object", "properties": {name: {}, "b": {"type": "null"}, "a": {}}, "additionalProperties": False, **more}
+      for name in ("z", "z</s>") for more in ({}, {"minProperties": 1}, {"minProperties": 2, "required": ["a", "b"]}, {"required": ["a"]})),
 ]  # fmt: skip
 
 

@@ -2,8 +2,7 @@
 """The machines of plain arrays and objects, and the state of a value: what most values of most schemas are.
 
 An array is plain whose items are all of one kind, compared with nothing and counted only by their number; an object
-whose keys come in any order, each with a value of its own, and that no clause ties together.  Both in a punctuation of
-brackets and commas.  A position in such an array is four numbers, and the facts about such an object go to a kernel
+whose keys have each a value of its own, and that no clause ties together.  Both in a punctuation of brackets and commas.  A position in such an array is four numbers, and the facts about such an object go to a kernel
 (`machine.ObjectTable`) without a machine in Python, which is only made for who expands its states one by one.
 
     PlainStates.state(conj) ──► Bytes("[", PlainPosition)   Bytes("{", PlainObject)   Text   Choice
@@ -25,6 +24,7 @@ from constrained.machine import END, Bytes, Edges, MarkerSafe, ObjectTable, Quot
 from constrained.regex import ANY_TEXT, NEVER
 from constrained.schema.key_masks import mask_of
 from constrained.schema.machines.object import TABLE_QUOTINGS, ObjectMachine
+from constrained.schema.machines.punctuation import unmarked
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.interning import leaf
 from constrained.schema.reading.nodes import NOTHING
@@ -136,8 +136,9 @@ cdef class PlainPosition:
 cdef class PlainObject:
     """The position at the start of an object, where no key is written, and its facts, as `object.ObjectMachine`."""
 
-    cdef object values, shape, punctuation, conj, table, position
+    cdef object values, shape, punctuation, conj, quoting, table, position
     cdef tuple conjs        # of the keys and of the other keys
+    cdef bint ordered
 
     @property
     def place(self):
@@ -176,15 +177,19 @@ cdef class PlainObject:
             conj = (<tuple>cells[0])[1]
             if not (conj and never(conj)):
                 languages, others = (_ANY_TEXT,), (conj,)
-                shared = (None if conj else (marks, False),)
+                shared = (None if conj else (marks, self.ordered),)
         conjs = dict(named)
         names = sorted(conjs)
         found = [conjs[name] for name in names]
         usable = _usable(found, never)
         self.conjs = (*found, *others)
+        order = None
+        if self.ordered:
+            index = dict(zip(names, range(len(names))))
+            order = [index[name] for name, _ in named]
         return _new_tuple(ObjectTable, (
             tuple(names), _required(names, required), usable, frozenset(names), languages, self.value, shared, least,
-            most, marks.keys.quoting, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing,
+            most, self.quoting, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing, order,
         ))
 
 
@@ -257,14 +262,15 @@ cdef class PlainStates:
 
     cdef object values, punctuation, commons, value, never, choice
     cdef dict states
-    cdef bint has_plain_objects, has_plain_arrays
+    cdef bint has_plain_objects, has_plain_arrays, ordered, marked
 
     def __init__(self, values, commons, choice):
         marks = values.punctuation
         self.values, self.punctuation, self.commons, self.choice = values, marks, commons, choice
         self.value, self.never, self.states = values.value, values.never, values.states
-        self.has_plain_objects = not values.ordered and _is_plain(marks.objects) and marks.keys.within is None and (
-            marks.keys.quoting in _QUOTINGS and not isinstance(marks.keys.quoting, MarkerSafe))
+        self.ordered, self.marked = values.ordered, isinstance(marks.keys.quoting, MarkerSafe)
+        self.has_plain_objects = _is_plain(marks.objects) and marks.keys.within is None and int(
+            marks.keys.quoting) in _QUOTINGS
         self.has_plain_arrays = len(marks.arrays) == 1 and _is_plain(marks.arrays[0])
 
     def state(self, conj):
@@ -321,14 +327,28 @@ cdef class PlainStates:
         """Return the state after the opening bracket of an object."""
         cdef PlainObject made
         if self.has_plain_objects and len(objects) == 1:
-            shape = objects[0]
-            named, _, cells, _, _, clauses = shape
-            if not clauses and (not cells or len(cells) == 1 and cells[0][0] is _ANY_TEXT):
+            quoting = self.quoting_of(objects[0])
+            if quoting is not None:
                 made = PlainObject.__new__(PlainObject)
-                made.values, made.shape, made.punctuation, made.conj = self.values, shape, self.punctuation, conj
-                spend(4 + len(named), made)
+                made.values, made.shape, made.punctuation, made.conj = self.values, objects[0], self.punctuation, conj
+                made.quoting, made.ordered = quoting, self.ordered
+                spend(4 + len((<tuple>objects[0])[0]), made)
                 return made
         return self.values.opened_object(objects, self.punctuation, conj)
+
+    cdef quoting_of(self, shape):
+        """Return the quoting of the keys of a plain object, None: it is not plain; see `ObjectMachine.table`."""
+        cdef tuple named, cells
+        named, required, cells, least, _, clauses = shape
+        if clauses or cells and (len(cells) > 1 or cells[0][0] is not _ANY_TEXT):
+            return None
+        if self.ordered and not cells and least > len(required):
+            return None
+        if not self.marked:
+            return self.punctuation.keys.quoting
+        quoting = self.punctuation.keys.quoting if cells else unmarked(
+            self.punctuation.keys.quoting, [name for name, _ in named])
+        return None if isinstance(quoting, MarkerSafe) else quoting
 
     cdef opened_array(self, arrays, int brackets, conj):
         """Return the state after the opening bracket of an array."""
