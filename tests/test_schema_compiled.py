@@ -68,6 +68,7 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
             patch.setattr(normal, "_reader", None)
             patch.setattr(normal, "normalise", normal.plain_normalise)
             patch.setattr(machine_value, "PlainStates", None)
+            patch.setattr(machine_value, "leaf", interning.plain_leaf)
             for kind in (machine_value.Choice, object_keys.Entry, object_keys.Begin, machine_object.ObjectPosition):
                 patch.setattr(kind, "expand", kind.plain_expand)
             patch.setattr(machine_object.ObjectMachine, "named_entry", machine_object.ObjectMachine.plain_named_entry)
@@ -322,8 +323,8 @@ def shown(value: Any) -> Any:
 
 
 ORDINARY: list[Any] = [
-    {"type": kind, **one, **other, **third}
-    for kind in ("object", ["null", "object"])
+    {**kind, **one, **other, **third}
+    for kind in ({"type": "object"}, {"type": ["null", "object"]}, {})
     for one in ({}, {"properties": {}}, {"properties": {"a": {"type": "string"}, "b": {}, "c": True, "d": False}},
                 {"properties": {"a": {"$ref": "#/$defs/d"}, "b": {"$ref": "#"}}, "$defs": {"d": {"type": "null"}}},
                 {"properties": {"\u00e9": {"minimum": 1}}})
