@@ -368,6 +368,10 @@ ORDINARY: list[Any] = [
                   [{"type": "string"}, {"$id": "http://example.com/a", "type": "null"}], [{"type": "string"}, {"type": "null", "nullable": True}],
                   [{"type": "string", "minLength": 1}, {"type": "null"}], [{"type": "integer"}, {"type": "number"}])
     for more in ({"$defs": {"d": {"type": "null"}}}, {"title": "t", "$defs": {"d": False}}, {"type": "string", "$defs": {"d": {}}})
+] + [  # what a union said is asked again
+    {"type": "object", "properties": {"a": {"$ref": "#/$defs/u"}, "b": {"allOf": [{"$ref": f"#/$defs/u{part}"}, {"type": ["null", "number"]}]}},
+     "$defs": {"u": {"oneOf": [{"type": "integer"}, {"type": "number"}]}}}
+    for part in ("", "/oneOf/0")
 ]  # fmt: skip
 
 
