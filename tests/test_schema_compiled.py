@@ -383,6 +383,14 @@ def test_ordinary_objects_mean_the_same(dialect: dialects.Dialect, plainly: Any)
             assert again(meaning, one, dialect) == plainly(lambda one=one: meaning(one, dialect)), one
 
 
+@pytest.mark.parametrize("word", ["type", "enum", "items", "minLength", "anyOf"])
+def test_what_a_dialect_leaves_out_means_nothing(word: str, plainly: Any) -> None:
+    dialect = dialects.DRAFT_2020.without(frozenset({word}))
+    for schema in ORDINARY[::5]:
+        found = again(meaning, schema, dialect)
+        assert found == plainly(lambda schema=schema: meaning(schema, dialect)), schema
+
+
 def test_schemas_mean_the_same(plainly: Any) -> None:
     finished = 0
     for schema in schemas(COUNT // 2):
