@@ -18,7 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+try:
+    from constrained._text_range import TextRange
+except ImportError:  # no compiler
+    TextRange = None
 
 
 class Quoting(IntEnum):
@@ -250,16 +255,8 @@ class Text(NamedTuple):
         raise AssertionError("kernels expand Text themselves")
 
 
-class LiteralSet:
-    """A finite set of texts, read as a trie that nobody builds: a range of a sorted tuple and a depth.
-
-    The texts read so far agree on their first `depth` characters; ``texts[low:high]`` are those that remain.  Texts
-    whose bit is set in `excluded` do not belong to the set (properties already written), without a new tuple for every
-    subset.
-
-    Invariants: texts is sorted and without duplicates; low < high; some text of the range is not excluded.
-    Cost: a step is a binary search; nothing is allocated but the successor.
-    """
+class PlainRange:
+    """What a `LiteralSet` consists of, as the compiled `TextRange`."""
 
     __slots__ = ("texts", "excluded", "low", "high", "depth")
 
@@ -273,10 +270,30 @@ class LiteralSet:
         return (self.texts, self.excluded, self.low, self.high, self.depth)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LiteralSet) and self._key() == other._key()
+        return isinstance(other, PlainRange) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash((id(self.texts), self.excluded, self.low, self.high, self.depth))
+
+
+if TYPE_CHECKING or TextRange is None:  # noqa: SIM108 - mypy reads this
+    _Range = PlainRange
+else:
+    _Range = TextRange
+
+
+class LiteralSet(_Range):
+    """A finite set of texts, read as a trie that nobody builds: a range of a sorted tuple and a depth.
+
+    The texts read so far agree on their first `depth` characters; ``texts[low:high]`` are those that remain.  Texts
+    whose bit is set in `excluded` do not belong to the set (properties already written), without a new tuple for every
+    subset.
+
+    Invariants: texts is sorted and without duplicates; low < high; some text of the range is not excluded.
+    Cost: a step is a binary search; nothing is allocated but the successor.
+    """
+
+    __slots__ = ()
 
     @property
     def label(self) -> int:

@@ -68,6 +68,7 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
             patch.setattr(normal, "_reader", None)
             patch.setattr(normal, "normalise", normal.plain_normalise)
             patch.setattr(machine_value, "PlainStates", None)
+            patch.setattr(machine_value, "leaf", interning.plain_leaf)
             for kind in (machine_value.Choice, object_keys.Entry, object_keys.Begin, machine_object.ObjectPosition):
                 patch.setattr(kind, "expand", kind.plain_expand)
             patch.setattr(machine_object.ObjectMachine, "named_entry", machine_object.ObjectMachine.plain_named_entry)
@@ -322,8 +323,8 @@ def shown(value: Any) -> Any:
 
 
 ORDINARY: list[Any] = [
-    {"type": kind, **one, **other, **third}
-    for kind in ("object", ["null", "object"])
+    {**kind, **one, **other, **third}
+    for kind in ({"type": "object"}, {"type": ["null", "object"]}, {})
     for one in ({}, {"properties": {}}, {"properties": {"a": {"type": "string"}, "b": {}, "c": True, "d": False}},
                 {"properties": {"a": {"$ref": "#/$defs/d"}, "b": {"$ref": "#"}}, "$defs": {"d": {"type": "null"}}},
                 {"properties": {"\u00e9": {"minimum": 1}}})
@@ -367,6 +368,10 @@ ORDINARY: list[Any] = [
                   [{"type": "string"}, {"$id": "http://example.com/a", "type": "null"}], [{"type": "string"}, {"type": "null", "nullable": True}],
                   [{"type": "string", "minLength": 1}, {"type": "null"}], [{"type": "integer"}, {"type": "number"}])
     for more in ({"$defs": {"d": {"type": "null"}}}, {"title": "t", "$defs": {"d": False}}, {"type": "string", "$defs": {"d": {}}})
+] + [  # what a union said is asked again
+    {"type": "object", "properties": {"a": {"$ref": "#/$defs/u"}, "b": {"allOf": [{"$ref": f"#/$defs/u{part}"}, {"type": ["null", "number"]}]}},
+     "$defs": {"u": {"oneOf": [{"type": "integer"}, {"type": "number"}]}}}
+    for part in ("", "/oneOf/0")
 ]  # fmt: skip
 
 
@@ -376,6 +381,14 @@ def test_ordinary_objects_mean_the_same(dialect: dialects.Dialect, plainly: Any)
         for one in schema, dict(reversed(schema.items())), {"anyOf": [schema, {"type": "string"}]}, {"items": schema, "minItems": 1}:
             one = copy.deepcopy(one)
             assert again(meaning, one, dialect) == plainly(lambda one=one: meaning(one, dialect)), one
+
+
+@pytest.mark.parametrize("word", ["type", "enum", "items", "minLength", "anyOf"])
+def test_what_a_dialect_leaves_out_means_nothing(word: str, plainly: Any) -> None:
+    dialect = dialects.DRAFT_2020.without(frozenset({word}))
+    for schema in ORDINARY[::5]:
+        found = again(meaning, schema, dialect)
+        assert found == plainly(lambda schema=schema: meaning(schema, dialect)), schema
 
 
 def test_schemas_mean_the_same(plainly: Any) -> None:

@@ -13,12 +13,25 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from constrained.caches import cached
 from constrained.errors import SchemaError, shown
 from constrained.machine import END, Bytes, Edges, MarkerSafe, Quoting, State, Text
-from constrained.regex import EPSILON, Expr, char_class, concat, literal, markers_of, repeat
+from constrained.regex import (
+    ANY,
+    EPSILON,
+    Expr,
+    char_class,
+    concat,
+    intersect,
+    literal,
+    literals,
+    markers_of,
+    repeat,
+    without,
+)
 from constrained.schema.numeric.exponents import NumberSpelling
 
 LONGEST_GAP = 1024  # characters of whitespace in a row
@@ -227,3 +240,33 @@ def check_spelling(spelling: str, avoid: tuple[str, ...]) -> None:
             because="only canonical strings are spelled around texts to avoid",
             instead="spelling='canonical'",
         )
+
+
+class Inner(NamedTuple):
+    """The text of a string behind its first token; it may be empty."""
+
+    text: State | None
+    empty: bool
+    quote: str
+
+    def expand(self) -> Edges:
+        calls = ((self.text, Token(self.quote, END)),) if self.text is not None else ()
+        return Edges(calls=calls, tokens=((self.quote, END),) if self.empty else ())
+
+
+def string_between(quote: str, avoid: tuple[str, ...], language: Expr) -> State:
+    """Return the state that reads a string of a language between two special tokens, as formats write them that quote
+    with tokens of their own (`surfaces.quoted`); none of the texts to avoid is in it.
+    """
+    listed = language.literal_set
+    if listed is not None:
+        texts = [text for text in listed.texts if text and not any(other in text for other in (quote, *avoid))]
+        filled = literals(texts).literal_set if texts else None
+        return Token(quote, Inner(Text(Quoting.RAW, filled) if filled is not None else None, "" in listed.texts, quote))
+    clean = intersect(language, without((quote, *avoid)))
+    return Token(quote, Inner(Text(Quoting.RAW, intersect(clean, _filled())), bool(clean.accepts), quote))
+
+
+@lru_cache(maxsize=1)
+def _filled() -> Expr:
+    return repeat(ANY, 1, None)

@@ -23,8 +23,7 @@ from constrained.schema.machines.array import ArrayMachine
 from constrained.schema.machines.clauses import beyond, empty
 from constrained.schema.machines.listed import WORTH_IT, Listed, constants
 from constrained.schema.machines.object import ObjectMachine
-from constrained.schema.machines.punctuation import Punctuation
-from constrained.schema.machines.quoted_strings import string_between
+from constrained.schema.machines.punctuation import Punctuation, string_between
 from constrained.schema.machines.union import MOST_APART, joinable, union
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.numeric.language import number_language

@@ -21,9 +21,9 @@ from cython cimport final
 from constrained.schema.reading._nodes cimport are_near, below, each_below, each_of
 from constrained.schema.normal._asker cimport Asker
 from constrained.schema.normal._plain_words cimport (
-    ADDITIONAL, ANY_OF, ENUM, FORMAT, HIGHEST, ITEMS, LEAST, LISTED, LONGEST, LOWEST, MOST, NULLABLE, OF_ARRAYS,
-    OF_BOUNDS, OF_LENGTHS, OF_OBJECTS, OF_TYPES, ONE_OF, PATTERN, PROPERTIES, REQUIRED, SHORTEST, TYPE, UNIQUE,
-    kind_of, plain_words, types_of)
+    ADDITIONAL, ANY_OF, ENUM, FORMAT, HIGHEST, ITEMS, LEAST, LISTED, LONGEST, LOWEST, MOST, NULLABLE, OF_ANYTHING,
+    OF_ARRAYS, OF_BOUNDS, OF_LENGTHS, OF_OBJECTS, OF_TYPES, ONE_OF, PATTERN, PROPERTIES, REQUIRED, SHORTEST, TYPE,
+    UNIQUE, kind_of, plain_words, types_of)
 
 from fractions import Fraction
 
@@ -49,7 +49,7 @@ cdef object _Query = Query, _PLAIN = Mode.PLAIN, _SCALAR = SCALAR, _ANY = JoinKi
 cdef object _new_tuple = tuple.__new__
 cdef frozenset _NO_KEYS = frozenset()
 cdef tuple _NO_SCALARS = (NO_SCALARS.null, NO_SCALARS.booleans, NO_SCALARS.numbers, NEVER)
-cdef tuple _NO_OTHERS = (), _ANY_OTHERS = ((ANY_TEXT, ALWAYS),)
+cdef tuple _ANY_ARRAYS = (ArrayShape(),), _NO_OTHERS = (), _ANY_OTHERS = ((ANY_TEXT, ALWAYS),)
 
 
 cdef tuple _shapes(dict named, list required, others, bint bounded):
@@ -218,6 +218,8 @@ cdef class Reader:
         node.plan = self.sorted_later
         if kind == LISTED:
             return _listed(schema["enum"] if said & ENUM else [schema["const"]], types)
+        if kind == OF_ANYTHING:
+            return _new_tuple(_Value, (*self.of_types(_SCALAR)[:4], _ANY_ARRAYS, _objects(node, schema, words)))
         scalars = types & ~(_ARRAY | _OBJECT)
         if kind == OF_TYPES:
             return self.of_types(scalars)

@@ -103,6 +103,8 @@ cdef int kind_of(int said, int types) noexcept:
     if said & LISTED:
         return LISTED if (said & ~TYPE == ENUM or said & ~TYPE == CONST) and not types & ~(_STRING | _NULL) and (
             (types != 0) == ((said & TYPE) != 0)) else 0
+    if said and not said & ~OF_ANYTHING:
+        return OF_ANYTHING
     if nested == _OBJECT:
         return 0 if said & ~OF_OBJECTS else OF_OBJECTS
     if nested == _ARRAY:

@@ -2,12 +2,12 @@
 """What a small schema says, written as a key in one pass, and the schema without annotations: leaves of `interning`.
 
 Owns: the forms in which the values of keywords are written, dialect by dialect.
-Plain twin: `interning.PlainWriter`; compared in tests/test_schema_compiled.py.
+Plain twin: `interning.PlainWriter` and `interning.plain_leaf`; compared in tests/test_schema_compiled.py.
 Each step inside writes to the key first, which ends when it is long; so nesting is bounded.
 """
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
 from cpython.list cimport PyList_Append
-from cpython.long cimport PyLong_AsLong
+from cpython.long cimport PyLong_AsLong, PyLong_FromVoidPtr
 from cpython.ref cimport PyObject
 from cython cimport final
 
@@ -151,6 +151,38 @@ cdef class KeyWriter:
             if not _is_scalar(schema) or not self.write(schema, key):
                 return False
         return True
+
+
+@final
+cdef class LeafFinder:
+    """Finds the leaves that stand for conjunctions.  writers: by the ids of dialects; leaves_of: what returns the
+    leaves of a dialect in documents that assert some formats.
+    """
+
+    cdef dict writers
+    cdef object leaves_of
+
+    def __init__(self, writers, leaves_of):
+        self.writers, self.leaves_of = writers, leaves_of
+
+    def leaf(self, conj):
+        """As `interning.plain_leaf`."""
+        cdef PyObject* known
+        cdef list key
+        if len(conj) != 1:
+            return None if conj else conj
+        signed = next(iter(conj))
+        node = signed.node
+        dialect, schema = node.resource.dialect, node.schema
+        known = PyDict_GetItemWithError(self.writers, PyLong_FromVoidPtr(<void*>dialect))
+        if not (signed.positive and schema) or known == NULL:       # unions have no schema
+            return None
+        key = []
+        if not (<KeyWriter>known).write(schema, key):
+            return None
+        written, leaves = tuple(key), self.leaves_of(dialect, node.document.asserted_formats)
+        known = PyDict_GetItemWithError(leaves.known, written)
+        return leaves.add(written, schema) if known == NULL else <object>known
 
 
 cdef bint _write_enum(value, list key) except -1:

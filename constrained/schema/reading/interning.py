@@ -26,10 +26,10 @@ from constrained.schema.reading.resources import Library, Resource
 from constrained.schema.values import Conj
 
 try:
-    from constrained.schema.reading._keys import KeyWriter
+    from constrained.schema.reading._keys import KeyWriter, LeafFinder
     from constrained.schema.reading._nodes import made_node
 except ImportError:  # no compiler
-    KeyWriter = made_node = None
+    KeyWriter = LeafFinder = made_node = None
 
 MOST_LEAVES = 4096  # of one dialect; at the bound they start afresh, and whoever holds old ones keeps them
 _LARGEST = 64  # entries of a key
@@ -69,7 +69,7 @@ _commons: dict[tuple[int, str], _Leaves] = {}  # by id of the dialect, and which
 forgets(_commons.clear)
 
 
-def leaf(conj: Conj) -> Conj | None:
+def plain_leaf(conj: Conj) -> Conj | None:
     """Return the conjunction that stands for all that are equal to this one, None if it is no leaf.  Idempotent.
 
     Cost: 1 µs, and 0.1 µs per keyword.
@@ -85,11 +85,17 @@ def leaf(conj: Conj) -> Conj | None:
     key = writer.key(schema)
     if key is None:
         return None
-    place = id(dialect), node.document.asserted_formats
+    leaves = _leaves_of(dialect, node.document.asserted_formats)
+    return leaves.known.get(key) or leaves.add(key, schema)
+
+
+def _leaves_of(dialect: Dialect, formats: str) -> _Leaves:
+    """Return the leaves of a dialect in documents that assert some formats."""
+    place = id(dialect), formats
     leaves = _commons.get(place)
     if leaves is None or len(leaves.known) >= MOST_LEAVES:
-        leaves = _commons[place] = _Leaves(dialect, asserted_formats=place[1])
-    return leaves.known.get(key) or leaves.add(key, schema)
+        leaves = _commons[place] = _Leaves(dialect, asserted_formats=formats)
+    return leaves
 
 
 class PlainWriter:
@@ -244,3 +250,4 @@ _WRITERS: Mapping[int, PlainWriter] = {
 }
 _HOLDING = frozenset(keyword.name for keyword in KEYWORDS if keyword.interned and keyword.holds)
 _MAPS = frozenset(applying(Applies.INSIDE, holds=Holds.MAP))
+leaf: Callable[[Conj], Conj | None] = LeafFinder(_WRITERS, _leaves_of).leaf if LeafFinder else plain_leaf
