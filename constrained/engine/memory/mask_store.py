@@ -17,8 +17,8 @@ ENTRY_BYTES = 1_500  # what a key takes, with the expression that is in it; an e
 class MaskStore:
     """Masks by key, the least recently used first; may be emptied at any time: what is lost is time.
 
-    entries: masks with their sizes by key.  The kernels look there themselves, and what they find is the last to go;
-    see `kernel.masks._building.stored`.
+    entries: masks with their sizes by key.  The compiled kernels look there themselves, and what they find is the last
+    to go; see kernel/masks/_building.pxd.
 
     Invariant: what `put` was told about the masks that are here adds up to `most_bytes` at most.
     Threads: safe; two that miss the same mask both build it.  Interrupted at any point it has lost an entry at worst.
