@@ -41,10 +41,11 @@ _ALONE = _references()
 class Table(Generic[Interned]):
     """Nodes by key.  `recent` is read by whoever builds nodes; `setdefault` of it is atomic."""
 
-    __slots__ = ("_constant", "_forgetting", "_held", "_leaving", "_old", "_steps", "recent")
+    __slots__ = ("_constant", "_forgetting", "_held", "_leaving", "_old", "_steps", "has_older", "recent")
 
     def __init__(self) -> None:
         self.recent: dict[Key, Interned] = {}
+        self.has_older = False  # whether anything has ever been forgotten; PERF: else nobody need call `older`
         self._old: dict[Key, Interned] = {}
         self._leaving: dict[Key, Interned] = {}
         self._held: dict[Key, ref[Interned]] = {}
@@ -92,6 +93,7 @@ class Table(Generic[Interned]):
             try:
                 for _ in self._steps, self._letting_go(strip):  # what is left of a turn, also if that was interrupted
                     deque(_, maxlen=0)
+                self.has_older = True  # before anything moves
                 self._leaving = self._old
                 self._old = self.recent
                 self.recent = dict(self._constant)

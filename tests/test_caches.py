@@ -95,7 +95,7 @@ def test_shared_masks_stay_below_their_bound_and_are_counted_while_they_live():
             for token in (ord('"'), ord("x")):
                 matchers[-1].advance(token)
                 matchers[-1].fill_mask(row)
-            assert sum(size for _, size in store._entries.values()) <= store.most_bytes
+            assert sum(size for _, size in store.entries.values()) <= store.most_bytes
     if store.counter is None:
         pytest.skip("the plain kernel shares no masks")
     assert store.counter.bytes > store.most_bytes
@@ -117,7 +117,7 @@ def test_words_beside_words_take_no_part_of_a_mask_for_each_end_of_a_word(text):
     for kernel in ("compiled", "plain"):
         vocabulary = c.Vocabulary(tokens, {"<end>": len(tokens)}, [len(tokens)])
         found.append(masks(c.compile(grammar, vocabulary, kernel=kernel), b"a b"))
-        assert len(vocabulary.kernels.masks._entries) < 400
+        assert len(vocabulary.kernels.masks.entries) < 400
     assert found[0] == found[1]
 
 

@@ -8,6 +8,7 @@ import calendar
 import ipaddress
 import itertools
 import json
+import os
 import random
 import subprocess
 import sys
@@ -257,3 +258,15 @@ def test_the_formats_that_are_written_down_are_read_at_once():
         "assert repr(state) == \"<_TimeOfDay(read='')>\""
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_tool_writes_what_is_written_down():
+    code = (
+        "from constrained.schema.strings.automata import FILE\n"
+        "from format_automata import FORMATS, line_of\n"
+        "assert ''.join(f'{line_of(name)}\\n' for name in FORMATS) == FILE.read_text('utf-8')"
+    )
+    root = Path(__file__).parents[1]
+    paths = os.pathsep.join([str(root), str(root / "tools")])
+    run = subprocess.run([sys.executable, "-c", code], check=False, env={**os.environ, "PYTHONPATH": paths})
+    assert run.returncode == 0

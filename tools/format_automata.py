@@ -9,9 +9,10 @@ Formats of thousands of states (hostname) are left out, and rare ones.  Tested i
 from __future__ import annotations
 
 import json
+from functools import cache
 
 from constrained.regex.derive import raw_edges, written_down
-from constrained.regex.expr import CLASS, LAZY, Expr
+from constrained.regex.expr import CLASS, LAZY, UNION, Expr
 from constrained.schema.strings.automata import FILE
 from constrained.schema.strings.formats import SECONDS, built
 
@@ -38,13 +39,21 @@ def line_of(name: str) -> str:
     return json.dumps(said, separators=(",", ":"))
 
 
+@cache
+def _name(expr: Expr) -> str:
+    """Return a text of an expression that does not depend on the order in which expressions were made."""
+    named = [_name(part) if isinstance(part, Expr) else repr(part) for part in expr.args]
+    return f"{expr.kind}({' '.join(sorted(named) if expr.kind == UNION else named)})"
+
+
 def _number(expr: Expr, numbers: dict[Expr, int], nodes: list[str]) -> int:
     """Return the number of a node, behind those of its parts."""
     if expr not in numbers:
         if expr.kind == CLASS:
             args = [end for ends in expr.args[0] for end in ends]
         else:
-            args = [_number(part, numbers, nodes) if isinstance(part, Expr) else part for part in expr.args]
+            parts = sorted(expr.args, key=_name) if expr.kind == UNION else expr.args
+            args = [_number(part, numbers, nodes) if isinstance(part, Expr) else part for part in parts]
         nodes.append(" ".join(map(str, (expr.kind, *args))))
         numbers[expr] = len(nodes) - 1
     return numbers[expr]

@@ -194,7 +194,7 @@ def interned(kind: int, *args: Any) -> Expr:
     key: tuple[Any, ...] = (kind,) + args  # noqa: RUF005 - PERF: unpacking makes a list on the way
     found = _expressions.recent.get(key)
     if found is None:
-        found = _expressions.older(key)
+        found = _expressions.older(key) if _expressions.has_older else None
         if found is None:
             spend(5 + len(args) if kind != CLASS else 5 + (len(args[0]) >> 2))
             found = Expr(kind, args, next(_serials))

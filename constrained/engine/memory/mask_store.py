@@ -17,6 +17,9 @@ ENTRY_BYTES = 1_500  # what a key takes, with the expression that is in it; an e
 class MaskStore:
     """Masks by key, the least recently used first; may be emptied at any time: what is lost is time.
 
+    entries: masks with their sizes by key.  The compiled kernels look there themselves, and what they find is the last
+    to go; see kernel/masks/_building.pxd.
+
     Invariant: what `put` was told about the masks that are here adds up to `most_bytes` at most.
     Threads: safe; two that miss the same mask both build it.  Interrupted at any point it has lost an entry at worst.
     """
@@ -25,40 +28,32 @@ class MaskStore:
         self.most_bytes = most_bytes
         # of the compiled kernel: `counter.bytes` is the memory of all masks that are alive, stored or not
         self.counter: Any = None
-        self._entries: dict[Hashable, tuple[Any, int]] = {}
+        self.entries: dict[Hashable, tuple[Any, int]] = {}
         self._room = most_bytes
-
-    def get(self, key: Hashable) -> Any:
-        """Return the mask kept under a key, now the last to go; None where there is none."""
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            return None
-        self._entries[key] = entry
-        return entry[0]
 
     def put(self, key: Hashable, mask: Any, size: int) -> None:
         """Keep a mask of `size` bytes; where the store is full a quarter of it goes."""
-        self._entries[key] = mask, size + ENTRY_BYTES
+        self.entries[key] = mask, size + ENTRY_BYTES
         self._room -= size + ENTRY_BYTES
         if self._room < 0:
             self._make_room()
 
     def clear(self) -> None:
         """Forget all masks."""
-        self._entries.clear()
+        self.entries.clear()
         self._room = self.most_bytes
 
     def held(self) -> int:
         """Return how many bytes the masks take, with those that only kernels still use; an estimate."""
         alive: int = self.counter.bytes if self.counter is not None else 0
-        return alive + ENTRY_BYTES * len(self._entries)
+        return alive + ENTRY_BYTES * len(self.entries)
 
     def _make_room(self) -> None:
-        entries = list(self._entries.items())
+        entries = list(self.entries.items())
         left = sum(size for _, (_, size) in entries)
         for key, (_, size) in entries:
             if left <= self.most_bytes - self.most_bytes // 4:
                 break
-            self._entries.pop(key, None)
+            self.entries.pop(key, None)
             left -= size
         self._room = self.most_bytes - left

@@ -139,7 +139,7 @@ def _time_of_day(read: str) -> Expr:
     found = interned(LAZY, _TimeOfDay(read))
     found.edges_stay = len(read) < len("HH:MM:")
     if len(read) == len("HH:MM") and found._raw is None:
-        found._raw = found._public = ((0x3A, 0x3A, _time_of_day(f"{read}:")),)
+        found._raw = found._public = ((0x3A, 0x3A, interned(LAZY, _TimeOfDay(f"{read}:"))),)
     return found
 
 

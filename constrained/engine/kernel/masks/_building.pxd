@@ -43,6 +43,15 @@ cdef class IndependentMask:
     cdef int weigh(self, Counter counter, int words) except -1
 
 
+cdef inline object stored(dict entries, object key):
+    """Return the mask that a `mask_store.MaskStore` has under a key, now the last to go; None where there is none."""
+    entry = entries.pop(key, None)
+    if entry is None:
+        return None
+    entries[key] = entry
+    return (<tuple>entry)[0]
+
+
 @final
 cdef class Builder:
     cdef Meter meter                # borrowed, as the next four

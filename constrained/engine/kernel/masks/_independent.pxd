@@ -13,6 +13,7 @@ from constrained.engine.kernel.texts._positions cimport Positions
 @final
 cdef class IndependentMasks:
     cdef object store               # of the vocabulary, shared by its kernels: `mask_store.MaskStore`
+    cdef dict entries               # the store's
     cdef Builder builder            # borrowed, as the next five
     cdef Meter meter
     cdef Trie trie

@@ -25,7 +25,7 @@ from constrained.engine.kernel._trie cimport TrieNode, Trie, clear_tokens, set_t
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
-from constrained.engine.kernel.masks._building cimport Builder, IndependentMask
+from constrained.engine.kernel.masks._building cimport Builder, IndependentMask, stored
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport BODY, Positions
@@ -39,7 +39,7 @@ cdef class IndependentMasks:
     """The context-independent masks that a kernel uses."""
 
     def __cinit__(self, Builder builder, store):
-        self.builder, self.store = builder, store
+        self.builder, self.store, self.entries = builder, store, store.entries
         self.meter, self.trie, self.automaton = builder.meter, builder.trie, builder.automaton
         self.positions, self.languages = builder.positions, builder.positions.languages
         self.parts, self.behind_keys = [], []
@@ -93,7 +93,7 @@ cdef class IndependentMasks:
             return self.counted(q, spelling, counted)
         language = self.language(q)
         key = (spelling, place, language.mask_key(self.trie.longest))
-        found = self.store.get(key)
+        found = stored(self.entries, key)
         if found is not None:
             return found
         if simple and getattr(language, "universal_over", None) is not None:
@@ -119,7 +119,7 @@ cdef class IndependentMasks:
         ask(self.meter)
         language = self.language(q)
         key = (self.spelling(q), self.positions.at[q >> 1].place, language.mask_key(self.trie.longest), node)
-        found = self.store.get(key)
+        found = stored(self.entries, key)
         if found is None:
             found = self.kept(key, self.builder.build(self.walked(q, language, key[2]), node, False))
         self.parts.append(found)
@@ -176,7 +176,7 @@ cdef class IndependentMasks:
         cdef IndependentMask base
         characters, low, high = counted
         key = (spelling, "counted", characters)
-        base = self.store.get(key)
+        base = stored(self.entries, key)
         if base is None:
             body = self.positions.body(self.positions.spelling(spelling), self.languages.number(endless(characters)))
             base = self.kept(key, self.builder.build(2 * body + 1, -1, True))
@@ -184,7 +184,7 @@ cdef class IndependentMasks:
         if least == 0 and most == base.most:
             return base
         key = (spelling, "counted", characters, least, most)
-        found = self.store.get(key)
+        found = stored(self.entries, key)
         return found if found is not None else self.kept(key, self.limited(base, least, most))
 
     cdef IndependentMask limited(self, IndependentMask base, int least, int most):
@@ -218,7 +218,7 @@ cdef class IndependentMasks:
         cdef IndependentMask found
         cdef int i, token, count, short
         key = ("within", most)
-        known = self.store.get(key)
+        known = stored(self.entries, key)
         if known is not None:
             return known
         found = self.empty()
@@ -250,7 +250,7 @@ cdef class IndependentMasks:
         cdef int32_t* path
         if at_hand >= 0:
             return self.behind_keys[at_hand][1]
-        known = self.store.get((id(key), name)) if name is not None else None
+        known = stored(self.entries, (id(key), name)) if name is not None else None
         if known is not None:
             return self.keep_behind(known, entry)
         made = IndependentMask()

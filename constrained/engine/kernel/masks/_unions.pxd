@@ -11,6 +11,7 @@ from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer
 cdef class Unions:
     cdef Meter meter                # borrowed, as the next two
     cdef object store               # of the vocabulary: `mask_store.MaskStore`
+    cdef dict entries               # the store's
     cdef Counter counter            # of all context-independent masks of the vocabulary
     cdef int words                  # of a mask
     cdef list masks                 # the unions that this kernel uses

@@ -21,7 +21,7 @@ from libc.string cimport memcpy, memset
 from constrained.engine.memory._memory cimport cleared
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport Ints, Map, map_free, map_get, map_put
-from constrained.engine.kernel.masks._building cimport Counter, IndependentMask
+from constrained.engine.kernel.masks._building cimport Counter, IndependentMask, stored
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK, HELD, MaskBuffer, buffer_words
 
 cdef enum:
@@ -34,7 +34,7 @@ cdef class Unions:
     """Adds whole masks to a buffer, and knows which of them came together before."""
 
     def __cinit__(self, Meter meter, store, Counter counter, int words):
-        self.meter, self.store, self.counter, self.words = meter, store, counter, words
+        self.meter, self.store, self.entries, self.counter, self.words = meter, store, store.entries, counter, words
         self.masks = []
 
     def __dealloc__(self):
@@ -101,7 +101,7 @@ cdef class Unions:
         if len(self.masks) == MOST:
             return None
         key = ("union", one, other)
-        met = self.store.get(key)
+        met = stored(self.entries, key)
         if met is None:
             self.store.put(key, (owner, added, None), 0)
             return None
