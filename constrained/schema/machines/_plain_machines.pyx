@@ -2,7 +2,8 @@
 """The machines of plain arrays and objects, and the state of a value: what most values of most schemas are.
 
 An array is plain whose items are all of one kind, compared with nothing and counted only by their number; an object
-whose keys have each a value of its own, and that no clause ties together.  Both in a punctuation of brackets and commas.  A position in such an array is four numbers, and the facts about such an object go to a kernel
+whose keys have each a value of its own, and that no clause ties together.  Both in a punctuation of brackets and
+commas.  A position in such an array is four numbers, and the facts about such an object go to a kernel
 (`machine.ObjectTable`) without a machine in Python, which is only made for who expands its states one by one.
 
     PlainStates.state(conj) ──► Bytes("[", PlainPosition)   Bytes("{", PlainObject)   Text   Choice
