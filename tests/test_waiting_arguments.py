@@ -107,6 +107,19 @@ def test_waiting_arguments_are_not_made(monkeypatch):
     assert [low for low, _, _ in state.expand().ranges] == [ord("{")]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("glm-4.7", "[gMASK]"), ("deepseek-v3.2", "｜DSML｜"), ("minimax-m2", "a]~b]"), ("qwen3-coder", "<|im_end|>")],
+)
+def test_what_a_format_cannot_write_is_said_when_a_tool_is_bound(name, text):
+    chat = c.ChatFormat.load(name)
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"s": {"enum": [text]}}, "required": ["s"]}}
+    with pytest.raises(c.SchemaError, match=r"^arguments cannot be written between tags at tool 'f' #\n"):
+        chat.grammar([tool])
+    tool["parameters"]["properties"]["s"]["enum"].append("a word")
+    assert chat.grammar([tool])
+
+
 # -- numbers of calls --------------------------------------------------------------------------------------------------
 
 NAMES = ("f", "g")

@@ -13,15 +13,18 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
 from constrained.errors import SchemaError
 from constrained.formats.binding.beginnings import Beginning, signs_of
 from constrained.machine import State, Widened
+from constrained.regex import complement, intersect, is_empty, matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.satisfiability.plain import is_plain
 from constrained.schema.surfaces.python import why_no_argument
 from constrained.schema.surfaces.quoted import check_quoted, why_not_bare
+from constrained.schema.surfaces.tagged import raw_texts
 from constrained.schema.surfaces.tags import CONTAINERS, NAME, Tags, why_no_tag
 
 
@@ -174,14 +177,27 @@ def _are_keywords(schema: Mapping[str, Any], options: Mapping[str, Any]) -> bool
 
 def _are_tags(schema: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
     """Return whether tags can surely hold all members and the listed strings."""
-    properties = schema.get("properties", {})
+    properties, tags = schema.get("properties", {}), options["tags"]
     return isinstance(properties, dict) and all(
         type(name) is str
         and re.fullmatch(NAME, name)
         and isinstance(part, dict)
-        and not any("<" in str(text) for text in part.get("enum", ()))
+        and all(type(text) is str and _is_raw(text, tags) for text in part.get("enum", ()))
         for name, part in properties.items()
     )
+
+
+def _is_raw(text: str, tags: Tags) -> bool:
+    """Return whether a text can stand between tags.  PERF: words are looked at together, once for all tools."""
+    return _WORDS.fullmatch(text) is not None and _words_are_raw(tags) or matches(raw_texts(tags), text)
+
+
+@lru_cache(maxsize=64)
+def _words_are_raw(tags: Tags) -> bool:
+    return is_empty(intersect(parse_python(_WORDS.pattern), complement(raw_texts(tags))))
+
+
+_WORDS = re.compile("[0-9A-Za-z_ -]+")
 
 
 def _are_quoted(schema: Mapping[str, Any], options: Mapping[str, Any]) -> bool:

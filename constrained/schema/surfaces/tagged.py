@@ -95,7 +95,7 @@ class Members:
         self._end = self._spelled(self._slot.end.replace(AGAIN, name))
         self._others: dict[str | None, Members] = {}  # of `root`: by name, None: of items
         self._nested: dict[tuple[Conj, str], State | None] = {}
-        self._clean = _text(tags.text, tags.avoid, tags.ends)
+        self._clean = raw_texts(tags)
         self.punctuation = self._punctuation(self._spelled(tags.closing), self._spelled(tags.bare))
 
     def _spelled(self, text: str, then: State = END) -> State:
@@ -310,6 +310,11 @@ def _restricted(value: Value, kinds: set[str]) -> Value:
         value.arrays if "array" in kinds else (),
         value.objects if "object" in kinds else (),
     )
+
+
+def raw_texts(tags: Tags) -> Expr:
+    """Return the texts that can stand between tags."""
+    return _text(tags.text, tags.avoid, tags.ends)
 
 
 @lru_cache(maxsize=64)
