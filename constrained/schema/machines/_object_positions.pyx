@@ -6,7 +6,7 @@ stand for, with the same states in the same order and the same units of work.  O
 
 Owns and borrows nothing.
 Plain twin: `ObjectPosition.plain_expand`, `ObjectMachine.plain_named_entry` and `plain_other_entry`, and the methods of
-`object_keys`; compared in tests/test_schema_compiled.py.
+`object_keys`; compared in tests/test_schema_machines_compiled.py.
 """
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Edges, LiteralSet, Text

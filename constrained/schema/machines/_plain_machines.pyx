@@ -11,7 +11,8 @@ commas.  A position in such an array is four numbers, and the facts about such a
 The same states as `value`, `array` and `object` make, in the same order, and the same units of work.
 
 Owns: nothing.  Borrows: the states of `value.Values`, in which it enters those that it makes.
-Plain twin: `Values.state`, `array.ArrayMachine` and `object.ObjectMachine`; compared in tests/test_schema_compiled.py.
+Plain twin: `Values.state`, `array.ArrayMachine` and `object.ObjectMachine`; see
+tests/test_schema_machines_compiled.py.
 """
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport Py_EQ, PyObject_RichCompareBool
