@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constrained import ChatFormat, ConstrainedError, LimitExceeded, Rejected, Vocabulary, compile
+from constrained import ChatFormat, ConstrainedError, LimitExceeded, Rejected, SchemaError, Vocabulary, compile
 from constrained.formats import Message, ToolCall
 from constrained.formats.binding.request import read_options
 from constrained.formats.read.inputs import split_ids, split_text
@@ -290,6 +290,13 @@ _SCHEMAS = st.recursive(
 def test_plain_schemas_compile(schema, closed):
     if is_plain(schema):
         embed(schema, closed=closed)
+
+
+@pytest.mark.parametrize("properties", [5, True, ["a"], "a"])
+def test_malformed_properties_are_said_wherever_they_stand(properties):
+    tool = {"name": "f", "parameters": {"type": "object", "required": ["a"], "properties": properties}}
+    with pytest.raises(SchemaError, match="properties"):
+        ChatFormat.load("hermes").grammar([tool])
 
 
 def test_some_schemas_are_plain():

@@ -31,7 +31,7 @@ from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.reading.nodes import load
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.reading.resources import Library, pointer
-from constrained.schema.satisfiability import quick
+from constrained.schema.satisfiability import plain, quick
 from constrained.schema.values import Conj
 from constrained.work import Budget, metered
 
@@ -443,3 +443,21 @@ def test_errors_leave_nothing_behind() -> None:
         all_of_them()
     gc.collect()
     assert sys.getallocatedblocks() - before < 600
+
+
+def test_what_is_plain_is_seen_alike() -> None:
+    """Schemas, their parts, each word with each odd value, and two of them together in either order."""
+    seen = set()
+    known = sorted({*plain._CHECKS, *plain._NUMBERS, *plain._NOTES})
+    odd = [{word: value} for word in (*EVERY, *known) for value in (*VALUES, "a", "object", 5, True, False, [], {}, ["a"], ["\ud800"], None)]
+    typed = [{"type": kind, **one} for one in odd for kind in ("object", "string", "integer", ["object"])]
+    turned = [{**one, "properties": value} for one in typed for value in ({"a": {}}, {"\ud800": {}}, 5) if "required" in one]
+    for schema in (*(part for made in schemas() for part in parts(made)), *odd, *typed, *turned, *(DEBRIS)):
+        found = plain.is_plain(schema)
+        assert found is plain.looks_plain(schema), schema
+        seen.add(found)
+    assert seen == {True, False}
+    deep: Any = {}
+    for depth in range(2 * plain.MAX_DEPTH):
+        assert plain.is_plain(deep) is plain.looks_plain(deep) is (depth < plain.MAX_DEPTH)
+        deep = {"items": deep}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import marshal
 import weakref
 from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -299,6 +300,26 @@ def test_a_name_is_that_of_the_copy(monkeypatch: Any) -> None:
     monkeypatch.setattr(by_content, "plain_copy", changed)
     key, found = content_of(schema, None)
     assert key == content({"type": "string"}, None) and found == {"type": "string"}
+
+
+@pytest.mark.parametrize("value", [value for value, _ in COPIES], ids=range(len(COPIES)))
+def test_what_is_too_large_has_no_name(value: Any, monkeypatch: Any) -> None:
+    """The bound is met exactly, whichever pass counts."""
+    monkeypatch.setattr(by_content, "LARGEST", 1 << 30)
+    inside = len(by_content._parts((value, [value, (value,)]), [], []) or ())
+    for is_within in {by_content.is_within, None}:
+        monkeypatch.setattr(by_content, "is_within", is_within)
+        for most, named in ((inside, True), (inside - 1, False)):
+            monkeypatch.setattr(by_content, "LARGEST", most)
+            expected = marshal.dumps((value, [value, (value,)]), 2) if named and _is_written(value) else None
+            assert content(value, [value, (value,)]) == expected
+
+
+def _is_written(value: Any) -> bool:
+    try:
+        return bool(marshal.dumps(value, 2))
+    except ValueError:
+        return False
 
 
 def test_contents_differ_by_type_and_order() -> None:

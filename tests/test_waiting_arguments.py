@@ -13,7 +13,7 @@ from laws import assert_mask_is_accepts, unpacked
 
 import constrained as c
 from constrained.formats.binding import arguments, sequence
-from constrained.formats.binding.beginnings import Beginning, signs_of
+from constrained.formats.binding.beginnings import Beginning, Parts, signs_of
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule
 from constrained.machine import LiteralSet, Quoting, Text
 from constrained.regex import matches, parse_python
@@ -48,9 +48,9 @@ def _vocabulary(chat, *, special):
     return c.Vocabulary(texts, special={name: len(texts) + at for at, name in enumerate(names)})
 
 
-def _masks(grammar, vocabulary, seed, steps=60):
+def _masks(grammar, vocabulary, seed, steps=60, kernel=None):
     """Return the masks of a random way through a grammar; rare first bytes are as likely as others."""
-    matcher, picks, found = c.compile(grammar, vocabulary).matcher(), random.Random(seed), []
+    matcher, picks, found = c.compile(grammar, vocabulary, kernel=kernel).matcher(), random.Random(seed), []
     row = np.zeros((1, vocabulary.words), np.int32)
     for _ in range(steps):
         matcher.fill_mask(row)
@@ -105,6 +105,60 @@ def test_waiting_arguments_are_not_made(monkeypatch):
     state = made.state()
     assert isinstance(state, Beginning)
     assert [low for low, _, _ in state.expand().ranges] == [ord("{")]
+
+
+WRITTEN = {"surface": "json", "spelling": "canonical", "whitespace": "flexible", "closed": True, "avoid": ()}
+KEYS = [
+    {"properties": {}},
+    {"properties": {"b": TEXT, "a": FEW, "ab": MANY}, "required": ["ab", "b"]},
+    {"properties": {"b": TEXT, "a": {"type": "object", "properties": {"c": TEXT}}}, "additionalProperties": False},
+    {"properties": {f"k{at * 37 % 71}": {"description": f"{at}", **TEXT} for at in range(70)}, "required": ["k5", "k5"]},
+    {"properties": {"a": TEXT, "é</tool_call>": TEXT}},
+]
+
+
+@pytest.mark.parametrize("schema", KEYS, ids=range(len(KEYS)))
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("changed", [{}, {"whitespace": "compact"}, {"spelling": "any"}, {"avoid": ("</tool_call>", "\n")}])
+def test_keys_in_sight_are_those_of_the_machine(schema, order, changed):
+    options = {**WRITTEN, "property_order": order, **changed}
+    whole = arguments.Arguments({"type": "object", **schema}, options)
+    early = arguments.Arguments({"type": "object", **schema}, options, early=Parts(options))
+    assert whole.inside() is None, "the name comes first: one schema is read, not many"
+    seen, (_, _, read) = early.inside().object_table, whole.machine.state().expand().ranges[0]
+    machine = read.object_table
+    if machine is None:  # a key is a marker, and written around it
+        assert seen is None
+        return
+    for field in set(seen._fields) - {"value"}:
+        assert getattr(seen, field) == getattr(machine, field), field
+    vocabulary = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<eos>": 256})
+    texts = []
+    for which in range(len(seen.names)):
+        texts = [_masks(_grammar_of(table.value(which)), vocabulary, 7) for table in (seen, machine)]
+        assert texts[0] == texts[1]
+    for state in (early.inside(), read):  # as a kernel of Python reads them, which asks for no table
+        texts.append(_masks(_grammar_of(state), vocabulary, 8, kernel="plain"))
+    assert texts[-1] == texts[-2]
+
+
+def _grammar_of(state):
+    """Return the grammar of what a machine state reads."""
+
+    class Held:
+        widened = ()
+
+        def state(self):
+            return state
+
+    return Grammar({"start": Rule("start", ((Embedded("value", Held()),),))})
+
+
+def test_parts_alike_are_read_once():
+    parts = Parts({**WRITTEN, "property_order": "schema"})
+    assert parts.state({"type": "string", "description": "a city"}) is parts.state({"title": "Town", "type": "string"})
+    assert parts.state(TEXT) != parts.state(MANY)
+    assert parts.state({**TEXT, "minLength": 1}) != parts.state(TEXT)
 
 
 @pytest.mark.parametrize(

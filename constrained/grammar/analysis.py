@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from constrained.errors import GrammarError
@@ -34,42 +35,34 @@ class Facts:
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
-        spend(sum(4 + 4 * len(sequence) for rule in grammar.rules.values() for sequence in rule.alternatives))
+        spend(sum([4 + 4 * len(sequence) for rule in grammar.rules.values() for sequence in rule.alternatives]))
         every = {name: rule.alternatives for name, rule in grammar.rules.items()}
-        productive = _deriving(every, self._has_word)
+        self._terminals = terminals = _Terminals(grammar)
+        productive = _deriving(every, lambda symbol: id(symbol) not in terminals.wordless)
         if grammar.start not in productive:
             raise _no_word(grammar, productive)
-        self.rules = _useful(
-            every, grammar.start, lambda s: s.rule in productive if isinstance(s, Ref) else self._has_word(s)
-        )
-        self._nullable_rules = _deriving(self.rules, self._is_empty_terminal)
-        self._filled_rules = reaching(self.rules, self._is_filled_terminal)
+        # PERF: nearly always all rules that are reached are kept as they are
+        stuck = terminals.wordless or len(productive) < len(every)
+        self.rules = _useful(every, grammar.start, self._deriving_one(productive) if stuck else None)
+        self._nullable_rules = _deriving(self.rules, lambda symbol: id(symbol) in terminals.empty)
+        self._filled_rules = reaching(self.rules, lambda symbol: id(symbol) not in terminals.unfilled)
         self.component = _components({name: self._may_begin_with(sequences) for name, sequences in self.rules.items()})
 
     def nullable(self, symbol: Symbol) -> bool:
-        """Return whether a symbol derives the empty word."""
-        return symbol.rule in self._nullable_rules if isinstance(symbol, Ref) else self._is_empty_terminal(symbol)
+        """Return whether a symbol of the grammar derives the empty word."""
+        if type(symbol) is Ref:
+            return symbol.rule in self._nullable_rules
+        return id(symbol) in self._terminals.empty
 
     def filled(self, symbol: Symbol) -> bool:
-        """Return whether a symbol derives a word that is not empty."""
-        return symbol.rule in self._filled_rules if isinstance(symbol, Ref) else self._is_filled_terminal(symbol)
+        """Return whether a symbol of the grammar derives a word that is not empty."""
+        if type(symbol) is Ref:
+            return symbol.rule in self._filled_rules
+        return id(symbol) not in self._terminals.unfilled
 
-    def _has_word(self, symbol: Symbol) -> bool:
-        if isinstance(symbol, Pattern):
-            return symbol.language.accepts or bool(symbol.language.edges())
-        return not isinstance(symbol, Ref)
-
-    @staticmethod
-    def _is_empty_terminal(symbol: Symbol) -> bool:
-        if isinstance(symbol, Pattern):
-            return symbol.language.accepts
-        return isinstance(symbol, Literal) and not symbol.text
-
-    @staticmethod
-    def _is_filled_terminal(symbol: Symbol) -> bool:
-        if isinstance(symbol, Pattern):
-            return bool(symbol.language.edges())
-        return not isinstance(symbol, Ref) and not (isinstance(symbol, Literal) and not symbol.text)
+    def _deriving_one(self, productive: set[str]) -> Callable[[Symbol], bool]:
+        wordless = self._terminals.wordless
+        return lambda symbol: symbol.rule in productive if isinstance(symbol, Ref) else id(symbol) not in wordless
 
     def _may_begin_with(self, sequences: Iterable[Sequence]) -> list[str]:
         found: dict[str, None] = {}
@@ -80,6 +73,29 @@ class Facts:
                 if not self.nullable(symbol):
                     break
         return list(found)
+
+
+class _Terminals:
+    """The few terminals of a grammar that are not as most are, with some word and without the empty one, by id.
+
+    PERF: what is plain of hundreds of literals is not asked of each of them, and no symbol is hashed.
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        self.wordless, self.empty, self.unfilled = set[int](), set[int](), set[int]()
+        for symbol in grammar.symbols():
+            if type(symbol) is Pattern:
+                accepts, goes_on = symbol.language.accepts, bool(symbol.language.edges())
+            elif type(symbol) is Literal and not symbol.text:
+                accepts, goes_on = True, False
+            else:
+                continue
+            if accepts:
+                self.empty.add(id(symbol))
+            if not goes_on:
+                self.unfilled.add(id(symbol))
+            if not (accepts or goes_on):
+                self.wordless.add(id(symbol))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +138,19 @@ def _deriving(rules: Rules, holds: Callable[[Symbol], bool]) -> set[str]:
     found: list[str] = []
     for name, sequences in rules.items():
         for sequence in sequences:
-            references = [symbol.rule for symbol in sequence if isinstance(symbol, Ref)]
-            if not all(isinstance(symbol, Ref) or holds(symbol) for symbol in sequence):
-                continue
-            entry: list[object] = [len(references), name]
-            if not references:
-                found.append(name)
-            for reference in references:
-                waiting.setdefault(reference, []).append(entry)
+            references = []
+            for symbol in sequence:
+                if type(symbol) is Ref:
+                    references.append(symbol.rule)
+                elif not holds(symbol):
+                    break
+            else:
+                if not references:
+                    found.append(name)
+                    continue
+                entry: list[object] = [len(references), name]
+                for reference in references:
+                    waiting.setdefault(reference, []).append(entry)
     done: set[str] = set()
     while found:
         name = found.pop()
@@ -148,8 +169,8 @@ def reaching(rules: Mapping[str, Iterable[Iterable[Any]]], holds: Callable[[Any]
     users: dict[str, list[str]] = {}
     found: list[str] = []
     for name, sequences in rules.items():
-        for symbol in (symbol for sequence in sequences for symbol in sequence):
-            if isinstance(symbol, Ref):
+        for symbol in chain.from_iterable(sequences):
+            if type(symbol) is Ref:
                 users.setdefault(symbol.rule, []).append(name)
             elif holds(symbol):
                 found.append(name)
@@ -162,9 +183,9 @@ def reaching(rules: Mapping[str, Iterable[Iterable[Any]]], holds: Callable[[Any]
     return done
 
 
-def _useful(rules: Rules, start: str, holds: Callable[[Symbol], bool]) -> dict[str, tuple[Sequence, ...]]:
+def _useful(rules: Rules, start: str, holds: Callable[[Symbol], bool] | None) -> dict[str, tuple[Sequence, ...]]:
     """Return the rules that `start` reaches through alternatives all of whose symbols hold, with these alternatives
-    only.
+    only; None: all of them hold.
     """
     kept: dict[str, tuple[Sequence, ...]] = {}
     work = [start]
@@ -172,8 +193,11 @@ def _useful(rules: Rules, start: str, holds: Callable[[Symbol], bool]) -> dict[s
         name = work.pop()
         if name in kept:
             continue
-        kept[name] = tuple(dict.fromkeys(s for s in rules[name] if all(holds(symbol) for symbol in s)))
-        work.extend(symbol.rule for sequence in kept[name] for symbol in sequence if isinstance(symbol, Ref))
+        sequences = rules[name]
+        if holds is not None:
+            sequences = tuple([sequence for sequence in sequences if all(map(holds, sequence))])
+        kept[name] = tuple(dict.fromkeys(sequences)) if len(sequences) > 1 else sequences
+        work += [symbol.rule for sequence in kept[name] for symbol in sequence if isinstance(symbol, Ref)]
     return kept
 
 

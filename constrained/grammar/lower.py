@@ -123,7 +123,7 @@ class Lowering:
         self._symbol: list[Symbol | None] = []
         self._next: list[AlternativeAt] = []
         self._rule: list[str] = []
-        self._known: dict[tuple[Symbol | None, AlternativeAt | str], AlternativeAt] = {}
+        self._known: dict[tuple[Symbol | str | None, AlternativeAt | str], AlternativeAt] = {}
         self._begins: dict[str, tuple[AlternativeAt, ...]] = {}  # left component -> first positions of its rules
         self._resume: dict[str, list[AlternativeAt]] = {}  # rule -> where to go on when it has been recognised
         self._states: dict[tuple[str, bool, frozenset[DottedItem]], State] = {}
@@ -136,7 +136,8 @@ class Lowering:
     # -- positions -----------------------------------------------------------------------------------------------------
 
     def _position(self, symbol: Symbol | None, then: AlternativeAt, rule: str) -> AlternativeAt:
-        key = (symbol, then if symbol is not None else rule)
+        # PERF: a symbol's hash is a call of Python, and a text equals no other symbol
+        key = (symbol.text if type(symbol) is Literal else symbol, rule if symbol is None else then)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = len(self._symbol)

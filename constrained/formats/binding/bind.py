@@ -15,11 +15,14 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
+from itertools import chain
 from json.encoder import encode_basestring
 from typing import Any
 
 from constrained.errors import GrammarError, SchemaError, UnsupportedSchema
 from constrained.formats.binding.arguments import Arguments
+from constrained.formats.binding.beginnings import Parts
 from constrained.formats.binding.frame import Frame, frame_key, id_slot, make_frame, terminal_of
 from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.prompted import after_prompt
@@ -138,20 +141,27 @@ def _bind_tools(
     if tools is None:
         machine = _arguments(ANY_OBJECT, options, "any tool")
         return prune({**frame.rules, "arguments": ((Embedded("arguments", machine),),)}, ENTRY)
-    name_slot, arguments_slot = Ref("name"), Ref("arguments")
+    early = Parts(options) if any(map(_begins_with_arguments, chain.from_iterable(frame.shapes.values()))) else None
     bound: dict[str, list[Sequence]] = {rule: [] for rule in frame.shapes}
     for tool in tools:
-        filled: dict[Symbol, Symbol] = {
-            name_slot: Literal(spell_name(tool.name, payload)),
-            arguments_slot: Embedded(
-                tool.name, _arguments(written_schema(tool, payload), options, f"tool {tool.name!r}")
-            ),
+        machine = _arguments(written_schema(tool, payload), options, f"tool {tool.name!r}", early)
+        slots: dict[str, Symbol] = {
+            "name": Literal(spell_name(tool.name, payload)), "arguments": Embedded(tool.name, machine),
         }
         for rule, shapes in frame.shapes.items():
-            bound[rule] += [
-                join_literals([filled.get(symbol, symbol) for symbol in shape], frame.specials) for shape in shapes
-            ]
+            bound[rule] += [join_literals(_filled(shape, slots), frame.specials) for shape in shapes]
     return {**frame.around, **{rule: tuple(bound[rule]) for rule in bound if rule in frame.around}}
+
+
+def _begins_with_arguments(shape: Sequence) -> bool:
+    """Return whether the shape of a call has the arguments before the tool's name."""
+    slots = [symbol.rule for symbol in shape if isinstance(symbol, Ref) and symbol.rule in ("name", "arguments")]
+    return slots == ["arguments", "name"]
+
+
+def _filled(shape: Sequence, slots: Mapping[str, Symbol]) -> list[Symbol]:
+    """Return the symbols of a shape with others in place of references to rules of these names."""
+    return [slots.get(symbol.rule, symbol) if type(symbol) is Ref else symbol for symbol in shape]
 
 
 def written_schema(tool: Tool, payload: Payload) -> dict[str, Any]:
@@ -206,9 +216,9 @@ def _calls(
     )
 
 
-def _arguments(schema: dict[str, Any], options: dict[str, Any], where: str) -> Arguments:
+def _arguments(schema: dict[str, Any], options: dict[str, Any], where: str, early: Parts | None = None) -> Arguments:
     try:
-        return Arguments(schema, options, where)
+        return Arguments(schema, options, where, early)
     except SchemaError as error:
         place = f"{where} {error.where}" if error.where else where
         raise type(error)(error.what, where=place, because=error.because, instead=error.instead) from error
@@ -222,6 +232,11 @@ def spell_name(name: str, payload: Payload) -> str:
     return text.replace("</", "<\\/") if payload.tag_safe else text
 
 
+@lru_cache(maxsize=64)
+def _any_of(texts: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, texts)))
+
+
 _MADE = re.compile(r"^\(\?#\w+\)")  # what marks a pattern that was made of a terminal and what stands around it
 
 
@@ -232,7 +247,7 @@ def check_names(
 
     Raises: SchemaError: for the first of them.
     """
-    markers = re.compile("|".join(map(re.escape, (*definition.tokens.values(), *definition.reserved))))
+    markers = _any_of((*definition.tokens.values(), *definition.reserved))
     for name in names:
         because = None
         if name in definition.builtins:

@@ -15,6 +15,11 @@ from typing import Any, TypeAlias
 from constrained.schema.reading.keywords import TYPES
 from constrained.schema.strings.sets import is_spelled
 
+try:
+    from constrained.schema.satisfiability._plain_sight import PlainSight
+except ImportError:  # no compiler
+    PlainSight = None
+
 Schema: TypeAlias = Mapping[str, Any]
 
 MAX_DEPTH = 8  # of plain schemas
@@ -25,14 +30,21 @@ _LENGTHS = {"minLength": "maxLength", "minItems": "maxItems", "minProperties": "
 _NUMBERS = frozenset({*_LENGTHS, *_LENGTHS.values()}) - {"minProperties", "maxProperties"}
 
 
-def is_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
-    """Return whether a schema, closed or not, surely allows some value and can be compiled; False says nothing.
+def without_notes(schema: Schema) -> Schema:
+    """Return a plain schema without the words that are for people; those of its parts stay.
 
-    Cost: 0.3 µs a keyword.
+    >>> without_notes({"type": "string", "description": "A city."})
+    {'type': 'string'}
+    """
+    return schema if _NOTES.isdisjoint(schema) else {key: schema[key] for key in schema if key not in _NOTES}
 
-    >>> is_plain({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]})
+
+def looks_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
+    """As `is_plain`, in Python.
+
+    >>> looks_plain({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]})
     True
-    >>> is_plain({"type": "string", "pattern": "^a"})
+    >>> looks_plain({"type": "string", "pattern": "^a"})
     False
     """
     if type(schema) is not dict or not depth:
@@ -63,7 +75,7 @@ def _are_properties(value: Any, schema: Schema, depth: int) -> bool:
     if type(value) is not dict:
         return False
     for name, part in value.items():  # noqa: SIM110
-        if type(name) is not str or not is_plain(part, depth - 1):
+        if type(name) is not str or not looks_plain(part, depth - 1):
             return False
     return True
 
@@ -71,7 +83,9 @@ def _are_properties(value: Any, schema: Schema, depth: int) -> bool:
 def _are_required(value: Any, schema: Schema, depth: int) -> bool:
     if type(value) is not list or schema.get("type") != "object":
         return False
-    properties = schema.get("properties", ())
+    properties = schema.get("properties", {})
+    if type(properties) is not dict:
+        return False
     for name in value:  # noqa: SIM110
         if type(name) is not str or name not in properties or not is_spelled(name):
             return False
@@ -92,7 +106,7 @@ _CHECKS: dict[str, Callable[[Any, Schema, int], bool]] = {
     "properties": _are_properties,
     "required": _are_required,
     "enum": _are_members,
-    "items": lambda value, _, depth: is_plain(value, depth - 1),
+    "items": lambda value, _, depth: looks_plain(value, depth - 1),
     "additionalProperties": lambda value, *_: value is False,
 }
 
@@ -106,3 +120,16 @@ def _bounds_agree(schema: Schema) -> bool:
     if "enum" in schema or not isinstance(schema.get("type"), str):
         return False
     return all(schema.get(low, 0) <= schema.get(high, math.inf) for low, high in _LENGTHS.items())
+
+
+def _sight() -> Callable[[object], bool]:
+    """Return what looks: compiled, where there was a compiler."""
+    if PlainSight is None:
+        return looks_plain
+    sight: Callable[[object], bool] = PlainSight(_TYPES, _NOTES, _NUMBERS, MAX_DEPTH, is_spelled, _bounds_agree)
+    return sight
+
+
+# Return whether a schema, closed or not, surely allows some value and can be compiled; False says nothing.  0.03 µs a
+# keyword, 0.3 µs in Python.
+is_plain = _sight()
