@@ -124,9 +124,9 @@ def test_keys_in_sight_are_those_of_the_machine(schema, order, changed):
     options = {**WRITTEN, "property_order": order, **changed}
     whole = arguments.Arguments({"type": "object", **schema}, options)
     early = arguments.Arguments({"type": "object", **schema}, options, early=Parts(options))
-    assert whole.inside() is None, "the name comes first: one schema is read, not many"
-    seen, (_, _, read) = early.inside().object_table, whole.machine.state().expand().ranges[0]
-    machine = read.object_table
+    assert isinstance(whole.state(), Beginning), "the name comes first: one schema is read, not many"
+    unread, (_, _, read) = early.state().then, whole.machine.state().expand().ranges[0]
+    seen, machine = unread.object_table, read.object_table
     if machine is None:  # a key is a marker, and written around it
         assert seen is None
         return
@@ -137,7 +137,7 @@ def test_keys_in_sight_are_those_of_the_machine(schema, order, changed):
     for which in range(len(seen.names)):
         texts = [_masks(_grammar_of(table.value(which)), vocabulary, 7) for table in (seen, machine)]
         assert texts[0] == texts[1]
-    for state in (early.inside(), read):  # as a kernel of Python reads them, which asks for no table
+    for state in (unread, read):  # as a kernel of Python reads them, which asks for no table
         texts.append(_masks(_grammar_of(state), vocabulary, 8, kernel="plain"))
     assert texts[-1] == texts[-2]
 

@@ -122,3 +122,16 @@ def identity(symbol: Symbol) -> object:
 def named_within(symbol: Symbol) -> frozenset[str]:
     """Return the special tokens that an embedded machine writes and cannot do without."""
     return frozenset(getattr(symbol.machine, "specials", ())) if isinstance(symbol, Embedded) else frozenset()
+
+
+def name_of(symbol: Symbol) -> str:
+    """Return what a symbol is called, for people who debug."""
+    match symbol:
+        case Literal(text):
+            return text
+        case Pattern(source=source):
+            return f"/{source}/"
+        case Ref(rule):
+            return rule
+        case Special(name) | Embedded(name):
+            return f"<{name}>"

@@ -18,7 +18,7 @@ from typing import Any
 
 from constrained.errors import SchemaError
 from constrained.formats.binding.beginnings import Beginning, Parts, UnreadObject, signs_of
-from constrained.machine import State, Widened
+from constrained.machine import Bytes, State, Widened
 from constrained.regex import complement, intersect, is_empty, matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.satisfiability.plain import is_plain
@@ -111,17 +111,11 @@ class Arguments:
 
     def state(self) -> State:
         """Return the start state: one that waits for the first sign, where it is known."""
-        signs = signs_of(self._schema, self._options, self._is_written_whole)
-        return Beginning(self, signs) if signs else self.machine.state()
-
-    def inside(self) -> State | None:
-        """Return the state behind the opening bracket, where it takes no more than a glance at the schema and there
-        may be many.
-        """
         early = self._early
         if early and self._made is None and self._plain and _has_keys_in_sight(self._schema, self._options):
-            return UnreadObject(self, self._schema, early)
-        return None
+            return Bytes(b"{", UnreadObject(self, self._schema, early))
+        signs = signs_of(self._schema, self._options, self._is_written_whole)
+        return Beginning(self, signs) if signs else self.machine.state()
 
     def _is_written_whole(self, tags: Tags) -> bool:
         """Return whether members can be written that are plain to see in the schema; False says nothing."""

@@ -40,10 +40,6 @@ class Made(Protocol):
     @property
     def machine(self) -> EmbeddedSchema: ...
 
-    def inside(self) -> State | None:
-        """Return the state behind their first byte, where it is known without their machine."""
-        ...
-
 
 class Beginning(NamedTuple):
     """The start of arguments of which nothing has been read."""
@@ -65,9 +61,6 @@ class Begun(NamedTuple):
     sign: Sign
 
     def expand(self) -> Edges:
-        inside = self.made.inside()
-        if inside is not None:
-            return Edges(calls=((inside, END),))
         ways = tuple(_behind(self.made.machine.state(), self.sign))
         return Edges(calls=tuple([way for way in ways if way != (END, END)]), accepting=(END, END) in ways)
 
@@ -76,17 +69,18 @@ class Parts:
     """What reads the parameters of several tools, the same for those that are alike; options: of `schema.embed`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.options = options
-        self._made: dict[bytes, State] = {}
+        self._options, self._made = options, dict[bytes, State]()
+        self.marks = json(options["whitespace"], options["spelling"], LONGEST_GAP, options["avoid"])
+        self.ordered = options["property_order"] == "schema"
 
     def state(self, schema: Mapping[str, Any]) -> State:
         """Return the state of a plain schema."""
         schema = without_notes(schema)
         key = content(schema)
         if key is None:
-            return embed(schema, **self.options).state()
+            return embed(schema, **self._options).state()
         if key not in self._made:
-            self._made[key] = embed(schema, **self.options).state()
+            self._made[key] = embed(schema, **self._options).state()
         return self._made[key]
 
 
@@ -101,17 +95,17 @@ class UnreadObject:
     @once
     def object_table(self) -> ObjectTable | None:
         """What `machine.ObjectTable` says, but for the values from the schema as it was given."""
-        options, schema = self._parts.options, self._schema
-        marks = json(options["whitespace"], options["spelling"], LONGEST_GAP, options["avoid"])
-        quoting = unmarked(marks.keys.quoting, schema["properties"])
+        schema, marks = self._schema, self._parts.marks
+        properties, required = schema["properties"], schema.get("required")
+        quoting = unmarked(marks.keys.quoting, ("\0".join(properties),))
         if isinstance(quoting, MarkerSafe):
             return None
-        names = sorted(schema["properties"])
+        names = sorted(properties)
         index = dict(zip(names, range(len(names)), strict=True))
-        required = mask_of(map(index.__getitem__, schema.get("required", ())), len(names))
-        order = list(map(index.__getitem__, schema["properties"])) if options["property_order"] == "schema" else None
+        needed = mask_of([index[name] for name in required], len(names)) if required else 0
+        order = [index[name] for name in properties] if self._parts.ordered else None
         return ObjectTable(
-            tuple(names), required, (1 << len(names)) - 1, frozenset(names), (), self._value, (), 0, None, quoting,
+            tuple(names), needed, (1 << len(names)) - 1, frozenset(names), (), self._value, (), 0, None, quoting,
             marks.comma, marks.keys.colon, marks.gap, marks.objects.closing, order,
         )
 
