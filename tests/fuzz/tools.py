@@ -92,7 +92,9 @@ class Lists:
             found["$defs"] = {"x": {"type": "integer"}}
         if self.random.random() < 0.3:
             found["additionalProperties"] = False
-        return found
+        words = list(found)
+        self.random.shuffle(words)
+        return {word: found[word] for word in words}
 
     def tool(self) -> Any:
         key = self.random.choice(("parameters", "parameters", "input_schema", "inputSchema", "arguments"))
