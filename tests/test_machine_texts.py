@@ -9,6 +9,7 @@ import re
 import pytest
 
 from constrained.regex import ANY_TEXT, Expr, complement, matches, parse_ecma
+from constrained.schema.machines import texts as texts_module
 from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
 from constrained.schema.strings import scarcity
 from constrained.schema.strings.scarcity import scarce_from
@@ -62,6 +63,22 @@ def test_what_every_text_goes_on_to_never_runs_dry():
     """However many states it has."""
     assert never_runs_dry(complement(language("[a-z]{1,255}")))
     assert not never_runs_dry(language("[a-z]{1,255}"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "seen"),
+    [
+        *((pattern, False) for pattern in FINITE),
+        ("a*", True), ("a*b", False), ("a+|b+", True), ("a+|b", False), ("a+|", True), ("x(-[a-z]{1,8})+", True),
+        ("a*(b+)?", True), ("a*b?", False), ("(ab)*(x(-a{1,8})+)?", True), ("(a+){2,3}", True), ("(a+b){2,3}", False),
+        ("(a|b+){0,2}", False), ("a{3,}", True), ("(a*b)*", True), ("ab(c|d+)*", True), ("(a|bc*)", False),
+        ("([a-z]{2,3}|x)(-[A-Z]{4})?(-[a-z]{2})?(-[0-9a-z]{5,8})*(-u(-[a-z]{2,8})+)*(-x(-[a-z]{1,8})+)?", True),
+    ],
+)  # fmt: skip
+def test_what_never_runs_dry_is_seen_in_its_structure_or_state_by_state(pattern, seen):
+    found = language(pattern)
+    assert found.universal or texts_module._ends_without_end(found) is seen
+    assert never_runs_dry(found) is texts_module._never_runs_dry(found)
 
 
 def test_nothing_is_scarce_in_any_text():
