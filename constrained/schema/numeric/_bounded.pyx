@@ -13,9 +13,8 @@ Plain twin: `states.MantissaStates` and its `Mantissa`; compared in tests/test_n
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
 from cython cimport final
+from constrained._work cimport spent_nearby
 from constrained.schema.numeric._settled cimport FRACTION, MOST_STATES, POINT, WHOLE, ZERO, Numbers, SettledStates, add
-
-from constrained.work import spend_nearby
 
 cdef enum:
     BELOW = -1
@@ -82,7 +81,7 @@ cdef class Bounded(Numbers):
         cdef list found = []
         cdef bint turns[12]
         cdef int first, beyond
-        spend_nearby(3)
+        spent_nearby(3)
         if key.phase <= WHOLE and not key.gap:
             other = key
             other.phase = POINT
@@ -152,7 +151,7 @@ cdef class BoundedStates:
         known = PyDict_GetItemWithError(self.states, reduced)
         if known != NULL:
             return <object>known
-        spend_nearby(6 + key.read // 16)
+        spent_nearby(6 + key.read // 16)
         if len(self.states) >= MOST_STATES:
             for state in self.states.values():
                 if state is not None:

@@ -10,9 +10,9 @@ Plain twins: `settled.SettledStates` and `exponents.Digits`; compared in tests/t
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
 from cython cimport final
+from constrained._work cimport spent_nearby
 
 from constrained.caches import charge, forgets
-from constrained.work import spend_nearby
 
 cdef enum:
     MOST_DIGITS = 65536       # in one table
@@ -65,7 +65,7 @@ cdef class Digits(Numbers):
     cdef bint endless, empty, underscores, gap
 
     cdef made(self):
-        spend_nearby(3)
+        spent_nearby(3)
         self._edges = tuple(self.listed())
         return self._edges
 
@@ -156,7 +156,7 @@ cdef class Settled(Numbers):
         cdef int phase = self.phase
         cdef bint whole = self.whole
         cdef long long zeros = self.zeros, fraction = self.fraction
-        spend_nearby(3)
+        spent_nearby(3)
         least, most = self.key_least, self.key_most
         if phase == WHOLE:
             if not self.gap:
@@ -195,7 +195,7 @@ cdef class SettledStates:
         cdef Settled made
         if known != NULL:
             return <object>known
-        spend_nearby(2)
+        spent_nearby(2)
         if len(self.states) >= MOST_STATES:
             self.forget()
         found = None

@@ -10,10 +10,10 @@ Owns: nothing.  Borrows: the tables of documents, in which nodes and what they r
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
 from cpython.long cimport PyLong_FromVoidPtr
 from cpython.ref cimport PyObject
+from constrained._work cimport spent
 
 from constrained.schema.reading.nodes import NOTHING, Node, serials
 from constrained.schema.values import ALWAYS, SignedNode
-from constrained.work import spend
 
 cdef object _ALWAYS = ALWAYS, _NOTHING = NOTHING, _Node = Node, _SignedNode = SignedNode, _serials = serials
 cdef object _new = object.__new__
@@ -104,7 +104,7 @@ cdef _followed(document, dict nodes, node):
         if target is not None and target.dynamic is None:
             referent = target.schema
             if type(referent) is dict and <dict>referent and "$ref" not in <dict>referent:
-                spend(1)
+                spent(1, None)
                 found = _node_of(document, nodes, referent, target.resource, target.where).conj
                 followed[node] = found
                 return found
