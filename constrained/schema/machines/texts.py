@@ -30,11 +30,11 @@ from constrained.regex import (
     matches,
     parse_python,
 )
-from constrained.regex.expr import CONCAT, EPSILON_KIND, INFINITE, REPEAT, UNION, step
+from constrained.regex.expr import CONCAT, EPSILON_KIND, INFINITE, REPEAT, SET, UNION, step
 from constrained.schema.numeric.keys import MOST_DIGITS, is_within, number_key, number_text
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import contains, near
-from constrained.schema.strings.scarcity import scarce_from
+from constrained.schema.strings.scarcity import scarce_from, with_others_behind
 from constrained.schema.strings.sets import listed
 from constrained.work import spend
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 CLOSING = b"}])"
 _LONGEST_NUMBER = 100  # digits of numbers that are left out of a language; longer ones are asked for
 _MOST_STATES = 100
+_MOST_LISTED = 256  # texts of a set that are read one by one
 
 
 @cached(4096)
@@ -126,6 +127,10 @@ def without_dead_ends(language: Expr, used: frozenset[str]) -> Expr | None:
     scarce = scarce_from(language, len(used))
     if scarce is None or all(len(text) < scarce for text in used):
         return language
+    if language.kind == SET and len(language.args[0].texts) <= _MOST_LISTED:
+        texts = language.args[0].members()
+        left = with_others_behind(texts, used)
+        return language if len(left) == len(texts) else literals(left) if left else None
     return cut(language, [text for text in used if _is_last(language, text, used)])
 
 
