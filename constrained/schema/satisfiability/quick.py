@@ -33,7 +33,8 @@ _DEMANDING = named(lambda keyword: keyword.demanding)
 _KEYS = named(lambda of: of.about == "object" and not (of.demanding or of.rest)) - {"properties"}
 _ITEMS = named(lambda of: of.about == "array" and not of.demanding) - {"items"}
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-_NOTES = frozenset({"title", "description", "default", "examples", "$comment"})
+# What says something, or changes what others say; all other words do not, in any dialect.
+_SAYING = named(lambda _: True) | {"nullable", "id", "$id", "$schema", "$vocabulary"}
 _TYPELESS = frozenset({"$ref", "nullable"})  # beside these, "type" may not be all there is to say of types
 _LENGTHS = frozenset({"format", "minLength", "maxLength"})
 _ESCAPED = r"\\[dws.\-/+*?()\[\]{}|^$]"
@@ -96,7 +97,7 @@ def _meets_demands(schema: dict[str, Any], targets: Targets, depth: int) -> bool
 
 
 def _says_only(keyword: str, schema: dict[str, Any]) -> bool:
-    return len(schema) == 1 or _NOTES.issuperset(schema.keys() - {keyword})
+    return len(schema) == 1 or _SAYING.isdisjoint(schema.keys() - {keyword})
 
 
 def _has_number(schema: dict[str, Any], demands: frozenset[str]) -> bool:
