@@ -321,6 +321,13 @@ class LiteralSet(_Range):
             at = end
         return tuple(found)
 
+    def members(self) -> list[str]:
+        """Return the texts, in order, without what has been read of them."""
+        found = self.texts[self.low : self.high]
+        if self.excluded:
+            found = tuple([text for at, text in enumerate(found, self.low) if not self.excluded >> at & 1])
+        return [text[self.depth :] for text in found] if self.depth else [*found]
+
     def mask_key(self, horizon: int) -> Hashable:
         return self
 

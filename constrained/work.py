@@ -24,11 +24,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 import constrained.caches as caches
 from constrained.errors import LimitExceeded
+
+try:
+    import constrained._work as _work
+except ImportError:  # no compiler
+    _work = None
 
 MAX_WORK = 1_000_000  # units; about one second of one core
 CHECK = 1_000  # units between two looks at the clock
@@ -50,7 +55,7 @@ class Placed(Protocol):
     def place(self) -> str: ...
 
 
-class Budget:
+class PlainBudget:
     """Units of work that may still be done.
 
     limit: units (None: no bound).  deadline: seconds from now, or from the last `renew`.  cancelled: asked now and
@@ -106,7 +111,7 @@ class Budget:
         """
         self.left -= units
         if self.left < self._next_check:
-            self._check()
+            _look(self)
 
     def spend_nearby(self, units: int) -> None:
         """As `spend`, for work without a place: an error names what was looked at last."""
@@ -123,29 +128,31 @@ class Budget:
             return error
         return LimitExceeded(error.what, where=self.whole, because=error.because, instead=error.instead)
 
-    def _check(self) -> None:
-        if self.left < 0:
-            self.left = 0  # so that what the next operation is given counts
-            raise LimitExceeded(
-                "too much work",
-                where=place(),
-                because=f"it takes more than {self.limit:,} units of work, about {self.limit / MAX_WORK:.3g} s"
-                if self.limit
-                else "no work is allowed",
-                instead=f"simplify it there, or {self.remedy}",
-            )
-        self._next_check = max(self.left - CHECK, 0)
-        if self._until is not None and time.monotonic() > self._until:
-            raise LimitExceeded(
-                "out of time",
-                where=place(),
-                because="the deadline has passed",
-                instead="allow more time; what is done stays done",
-            )
-        if self.cancelled is not None and self.cancelled():
-            raise LimitExceeded("cancelled", where=place(), because="the caller cancelled the work")
-        if self.wanted is not None and self.wanted():
-            raise Preempted
+
+def _look(budget: PlainBudget) -> None:
+    """Ask whether a budget has run out, the deadline has passed, or somebody ends the work."""
+    if budget.left < 0:
+        budget.left = 0  # so that what the next operation is given counts
+        raise LimitExceeded(
+            "too much work",
+            where=place(),
+            because=f"it takes more than {budget.limit:,} units of work, about {budget.limit / MAX_WORK:.3g} s"
+            if budget.limit
+            else "no work is allowed",
+            instead=f"simplify it there, or {budget.remedy}",
+        )
+    budget._next_check = max(budget.left - CHECK, 0)
+    if budget._until is not None and time.monotonic() > budget._until:
+        raise LimitExceeded(
+            "out of time",
+            where=place(),
+            because="the deadline has passed",
+            instead="allow more time; what is done stays done",
+        )
+    if budget.cancelled is not None and budget.cancelled():
+        raise LimitExceeded("cancelled", where=place(), because="the caller cancelled the work")
+    if budget.wanted is not None and budget.wanted():
+        raise Preempted
 
 
 _forkable: set[ref[Any]] = set()
@@ -183,7 +190,7 @@ class _ThreadWork(threading.local):
 thread = _ThreadWork()
 
 
-def spend(units: int = 1, at: Placed | None = None) -> None:
+def plain_spend(units: int = 1, at: Placed | None = None) -> None:
     """Take units off the thread's budget, if it has one; at: what is being looked at, for the work that knows no place.
 
     Cost: 0.1 µs.  PERF: `budget.spend(units)` written out, as a schema's compilation calls this a hundred times.
@@ -195,10 +202,10 @@ def spend(units: int = 1, at: Placed | None = None) -> None:
             budget.at = at
         budget.left = left = budget.left - units
         if left < budget._next_check:
-            budget._check()
+            _look(budget)
 
 
-def spend_nearby(units: int) -> None:
+def plain_spend_nearby(units: int) -> None:
     """As `spend`, for work without a place of its own; see `Budget.spend_nearby`."""
     budget = thread.budget
     if budget is not None:
@@ -207,6 +214,17 @@ def spend_nearby(units: int) -> None:
             budget.spend_nearby(units)
         else:
             budget.left = left
+
+
+if TYPE_CHECKING or _work is None:
+    Budget = PlainBudget
+    spend, spend_nearby = plain_spend, plain_spend_nearby
+else:
+    Budget, spend, spend_nearby, taken = _work.Budget, _work.spend, _work.spend_nearby, _work.taken
+    _work.use(
+        thread, look=_look, nearby=PlainBudget.spend_nearby, placed=PlainBudget.placed, now=time.monotonic,
+        defaults=(MAX_WORK, MORE_WORK), check=CHECK,
+    )
 
 
 def current() -> Budget | None:

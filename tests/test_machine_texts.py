@@ -8,7 +8,8 @@ import re
 
 import pytest
 
-from constrained.regex import ANY_TEXT, Expr, complement, matches, parse_ecma
+from constrained.regex import ANY_TEXT, Expr, complement, intersect, literals, matches, parse_ecma, union
+from constrained.schema.machines import texts as texts_module
 from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
 from constrained.schema.strings import scarcity
 from constrained.schema.strings.scarcity import scarce_from
@@ -62,6 +63,46 @@ def test_what_every_text_goes_on_to_never_runs_dry():
     """However many states it has."""
     assert never_runs_dry(complement(language("[a-z]{1,255}")))
     assert not never_runs_dry(language("[a-z]{1,255}"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "seen"),
+    [
+        *((pattern, False) for pattern in FINITE),
+        ("a*", True), ("a*b", False), ("a+|b+", True), ("a+|b", False), ("a+|", True), ("x(-[a-z]{1,8})+", True),
+        ("a*(b+)?", True), ("a*b?", False), ("(ab)*(x(-a{1,8})+)?", True), ("(a+){2,3}", True), ("(a+b){2,3}", False),
+        ("(a|b+){0,2}", False), ("a{3,}", True), ("(a*b)*", True), ("ab(c|d+)*", True), ("(a|bc*)", False),
+        ("([a-z]{2,3}|x)(-[A-Z]{4})?(-[a-z]{2})?(-[0-9a-z]{5,8})*(-u(-[a-z]{2,8})+)*(-x(-[a-z]{1,8})+)?", True),
+    ],
+)  # fmt: skip
+def test_what_never_runs_dry_is_seen_in_its_structure_or_state_by_state(pattern, seen):
+    found = language(pattern)
+    assert found.universal or texts_module._ends_without_end(found) is seen
+    assert never_runs_dry(found) is texts_module._never_runs_dry(found)
+
+
+SETS = [
+    ["a"], ["a", "ab"], ["", "a", "ab", "abc"], ["GET", "HEAD", "PATCH", "POST", "PUT"], ["x", "y", "z"],
+    ["ab", "abc", "abd", "b"], ["Android", "iOS", "iOSSimulator"], [f"{number:02}" for number in range(24)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("listed", SETS, ids=str)
+def test_a_few_texts_are_looked_at_where_others_are_walked(listed):
+    found, walked = literals(listed), union(*map(parse_text, listed), parse_ecma("^never$"))
+    walked = intersect(walked, complement(parse_ecma("^never$")))
+    for few in (0, 1, 3, 7, 15, 31):
+        assert scarcity._first_scarce(found, few) == scarcity._first_scarce(walked, few), few
+    for size in range(3):
+        for used in map(frozenset, itertools.combinations([*listed, "other"], size)):
+            left, expected = (without_dead_ends(one, used) for one in (found, walked))
+            assert (left is None) is (expected is None)
+            accepted = [text for text in listed if left is not None and matches(left, text)]
+            assert accepted == [text for text in listed if expected is not None and matches(expected, text)]
+
+
+def parse_text(text: str) -> Expr:
+    return parse_ecma(f"^{re.escape(text)}$")
 
 
 def test_nothing_is_scarce_in_any_text():

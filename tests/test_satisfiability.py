@@ -7,10 +7,12 @@ from __future__ import annotations
 import pytest
 from jsonschema import Draft202012Validator
 
+from constrained.regex import ANY, example, intersect, repeat
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.printing.contradictions import conflict
 from constrained.schema.reading.nodes import load
-from constrained.schema.satisfiability.quick import is_plainly_live
+from constrained.schema.satisfiability.quick import ROOM, is_plainly_live
+from constrained.schema.strings.formats import KNOWN, format_expr
 from constrained.work import Budget, metered
 
 TREE = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
@@ -129,6 +131,9 @@ PLAINLY_LIVE = [  # schema, a value that shows it
     ({"type": "object", "properties": {"a": False}, "additionalProperties": False, "x-unknown": 1}, {}),
     ({"type": ["array", "null"], "items": False, "uniqueItems": True}, []),
     ({"type": "string", "format": "date"}, "2024-02-29"),
+    ({"type": "string", "format": "uri", "maxLength": 2048}, "x:"),
+    ({"type": "string", "format": "uri", "minLength": 1}, "x:"),
+    ({"type": "string", "format": "email", "minLength": 1, "maxLength": 64}, "a@b"),
     ({"type": "integer", "required": ["a"], "properties": {"a": False}}, 0),
     (
         {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}, "additionalProperties": False},
@@ -145,6 +150,7 @@ PLAINLY_LIVE = [  # schema, a value that shows it
     ({"const": {"a": [1, None, True], "b": {"c": "x"}}}, {"a": [1, None, True], "b": {"c": "x"}}),
     ({"enum": [0.5, [-7]]}, [-7]),
     ({"title": "t", "anyOf": [False, {"type": "null"}]}, None),
+    ({"x-order": ["a"], "anyOf": [False, {"type": "null"}], "deprecated": True}, None),
     ({"description": "d", "oneOf": [{"type": "string"}, {"type": ["integer", "null"]}]}, 1),
     ({"oneOf": [{"type": "string", "pattern": "(?=a)b"}, {"type": "object"}]}, {}),
     ({"title": "t", "allOf": [{"type": "string", "enum": ["a"]}]}, "a"),
@@ -158,6 +164,7 @@ NOT_PLAINLY_LIVE = [
     {"type": "integer", "const": "a"},
     {"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 4},
     {"anyOf": [False, {"enum": []}]},
+    *({"anyOf": [{"type": "null"}], **beside} for beside in ({"type": "string"}, {"$id": "x"}, {"nullable": True})),
     {"enum": ["\ud800"]},
     {"const": {"a": {"\ud800": 1}}},
     {"const": [["\udfff"]]},
@@ -166,6 +173,10 @@ NOT_PLAINLY_LIVE = [
     {"maxLength": 0, "anyOf": [{"type": "string", "minLength": 1}]},
     {"type": "integer", "minimum": 3, "multipleOf": 2, "maximum": 3},
     {"type": "string", "format": "uri", "maxLength": 1},
+    {"type": "string", "format": "uri", "maxLength": 63},
+    {"type": "string", "format": "uri", "minLength": 99, "maxLength": 99},
+    {"type": "string", "format": "uri", "minLength": 2},
+    {"format": "uri", "minLength": 1},
     {"type": "object", "required": ["\ud800"]},
     {"oneOf": [{"type": "number"}, {"type": "integer"}]},
     {"oneOf": [{"type": "string"}, {"type": ["string", "null"]}]},
@@ -186,6 +197,11 @@ NOT_PLAINLY_LIVE = [
     {"type": "string", "pattern": "a", "maxLength": 0},
     {"type": "string", "pattern": "a", "format": "date"},
 ]
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_each_format_has_a_text_of_some_length(name):
+    assert len(example(intersect(format_expr(name), repeat(ANY, 1)))) <= ROOM
 
 
 @pytest.mark.parametrize("schema", NOT_PLAINLY_LIVE)

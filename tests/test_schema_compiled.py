@@ -21,6 +21,7 @@ from fuzz.random_schemas import DEBRIS, NAMES, TYPES, Schemas, parts
 
 from constrained import errors
 from constrained.schema import by_content, embed
+from constrained.schema.keywords import subschemas
 from constrained.schema.machines import object as machine_object
 from constrained.schema.machines import object_keys
 from constrained.schema.machines import value as machine_value
@@ -66,6 +67,8 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
             patch.setattr(checking, "survey", None)
             patch.setattr(quick, "is_plainly_live", quick.looks_live)
             patch.setattr(normal, "_reader", None)
+            patch.setattr(subschemas, "each_named", None)
+            patch.setattr(subschemas, "each_of_list", None)
             patch.setattr(normal, "normalise", normal.plain_normalise)
             patch.setattr(machine_value, "PlainStates", None)
             patch.setattr(machine_value, "leaf", interning.plain_leaf)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
 import pytest
 
+from constrained import work
 from constrained.engine.options import CompileOptions
 from constrained.errors import LimitExceeded
-from constrained.work import Budget, current, metered, spend, working_on
+from constrained.work import Budget, PlainBudget, current, metered, spend, working_on
 
 
 def test_work_outside_of_any_block_is_free():
@@ -80,3 +84,43 @@ def test_deadlines_and_cancelling(budget, what):
     with metered(budget), pytest.raises(LimitExceeded, match=what):
         for _ in range(10_000):
             spend()
+
+
+class Place:
+    place = "a place"
+
+
+@pytest.mark.parametrize("limit", [None, 0, 60, 5_000, 10**6, 10**30])
+@pytest.mark.parametrize("more", [{}, {"share": 70}, {"deadline": 1000.0}, {"cancelled": lambda: False}, {"deadline": -1.0}])
+def test_compiled_budgets_count_as_the_plain_ones_do(limit: int | None, more: dict[str, Any]) -> None:
+    pytest.importorskip("constrained._work", reason="no compiler")
+    rng, compiled, plain = random.Random(7), Budget(limit, **more), PlainBudget(limit, **more)
+    assert type(compiled) is not PlainBudget
+    assert compiled.remedy == plain.remedy
+    for _ in range(400):
+        units, way = rng.choice([0, 1, 3, 40, 900, 3_000, 10**5, 10**40]), rng.randrange(6)
+        outcomes = [_outcome(budget, way, units) for budget in (compiled, plain)]
+        assert outcomes[0] == outcomes[1], (way, units)
+
+
+def _outcome(budget: Any, way: int, units: int) -> Any:
+    outer, found = work.thread.budget, None
+    try:
+        work.thread.budget = budget
+        if way == 0:
+            budget.spend(units)
+        elif way == 1:
+            budget.spend_nearby(units)
+        elif way == 2:
+            (spend if type(budget) is Budget else work.plain_spend)(units, Place())
+        elif way == 3:
+            (work.spend_nearby if type(budget) is Budget else work.plain_spend_nearby)(units)
+        elif way == 4:
+            budget.refill(min(units, 10**6))
+        else:
+            budget.renew(min(units, 10**6) if units < 10**5 else 0)
+    except LimitExceeded as error:
+        found = str(error), str(budget.placed(error))
+    finally:
+        work.thread.budget = outer
+    return found, min(budget.left, work.NO_LIMIT) if budget.limit is None or budget.limit < 10**20 else None

@@ -25,10 +25,21 @@ cdef extern from "Python.h":
     PyThreadState* PyInterpreterState_ThreadHead(PyInterpreterState* interpreter) noexcept
     PyThreadState* PyThreadState_Next(PyThreadState* thread) noexcept
 
-from constrained.work import begin, current, thread
+from constrained._work cimport Budget
+
+import constrained.caches as caches
+from constrained.work import current, thread
 
 cdef enum:
     PATIENCE = 2_000        # units that an operation may take while others wait; about two milliseconds
+
+
+cdef int renew(budget, long done) except -1:
+    """Begin another operation of a budget; done: units that are taken off."""
+    if type(budget) is Budget:
+        return (<Budget>budget).again(done)
+    budget.renew(done)
+    return 0
 
 
 cdef class Meter:
@@ -39,7 +50,10 @@ cdef class Meter:
         if self.budget is not None:
             self.outer = thread.budget
             self.opened = True
-            begin(self.budget, hurried=True)
+            if self.outer is not self.budget:       # PERF: `work.begin` written out
+                renew(self.budget, 0)
+                caches.begin(hurried=True)
+                thread.budget = self.budget
             self.began = self.budget.left
         self.opened = True
         return 0
@@ -70,7 +84,7 @@ cdef class Meter:
                     if self.opened or self.budget is None:
                         budget.left -= self.ticks // TICKS
                     else:       # as any operation that computes; else small ones wear a budget out
-                        budget.renew(self.ticks // TICKS)
+                        renew(budget, self.ticks // TICKS)
         finally:
             self.ticks = 0
             if self.opened and self.budget is not None:

@@ -28,6 +28,7 @@ Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint,
 
 SCALARS: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
 _FEW = 12  # ranges that are looked through one by one
+_JSON = json.JSONDecoder(strict=False)  # PERF: `json.loads` makes one each time, half of what it takes
 _RAW, _REPR = int(Quoting.RAW), int(Quoting.PYTHON_CANONICAL)
 _FEW_TEXTS = 32  # of a set, which are looked through whenever it is asked for
 
@@ -182,12 +183,21 @@ def spellings(quoting: Quoting) -> tuple[Spelling, ...]:
             return (_python_repr(0x27), _python_repr(0x22))
 
 
+# the quotings in which any text may be written
+_WHOLE: dict[Quoting | MarkerSafe, tuple[Spelling, ...]] = {
+    way: spellings(way) for way in (Quoting.RAW, Quoting.JSON, Quoting.JSON_CANONICAL, Quoting.PYTHON)
+}
+
+
 def variants(quoting: Quoting | MarkerSafe, language: Language) -> Variants:
     """Return (spelling, the texts written so); None where there are none.
 
     Only repr() splits a language: texts with ``'`` and without ``"`` are written in double quotes.  Texts among which
     none spells a marker are written as in the quoting without markers.
     """
+    ways = _WHOLE.get(quoting)
+    if ways is not None:
+        return tuple([(way, language) for way in ways])
     texts = len(language.texts) if isinstance(language, LiteralSet) else None
     if texts is None and int(quoting) == _REPR or texts is not None and texts > _FEW_TEXTS:
         return _kept_variants(quoting, language)
@@ -208,7 +218,7 @@ def _variants(quoting: Quoting | MarkerSafe, language: Language) -> Variants:
             return plain
         ways = zip(_guarded(base), plain, strict=True)
         return tuple([(way, None if part is None else Guarded(part, markers, way.raw)) for way, (_, part) in ways])
-    return _repr_variants(language) if quoting == _REPR else tuple([(way, language) for way in spellings(quoting)])
+    return _repr_variants(language)
 
 
 def _repr_variants(language: Language) -> Variants:
@@ -252,7 +262,7 @@ def decode(quoting: Quoting | MarkerSafe, spelled: bytes) -> str:
     value = (
         ast.literal_eval(source)
         if base in (Quoting.PYTHON, Quoting.PYTHON_CANONICAL)
-        else json.loads(source, strict=False)
+        else _JSON.decode(source)
     )
     assert isinstance(value, str)
     return value

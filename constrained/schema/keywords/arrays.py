@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from constrained.schema.keywords.subschemas import in_list
 from constrained.schema.sketches.arrays import ArraySketch
-from constrained.schema.values import Conj, Count
+from constrained.schema.values import Count
 
 if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
@@ -18,7 +19,7 @@ def items(sketch: ArraySketch, value: Any, node: Node) -> None:
     Until 2019-09 a list of schemas is what "prefixItems" is now.
     """
     if type(value) is list:
-        sketch.prefix = _each(value, "items", node)
+        sketch.prefix = in_list(node, value, "items")
         if sketch.seen is not None:
             sketch.seen = len(value)
     else:
@@ -27,13 +28,9 @@ def items(sketch: ArraySketch, value: Any, node: Node) -> None:
 
 
 def prefix_items(sketch: ArraySketch, value: Any, node: Node) -> None:
-    sketch.prefix = _each(value, "prefixItems", node)
+    sketch.prefix = in_list(node, value, "prefixItems")
     if sketch.seen is not None:
         sketch.seen = len(value)
-
-
-def _each(value: list[Any], keyword: str, node: Node) -> tuple[Conj, ...]:
-    return tuple(node.each_below(enumerate(value), keyword).values())
 
 
 def additional_items(sketch: ArraySketch, value: Any, node: Node) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from constrained.schema.keywords.subschemas import in_list
 from constrained.schema.sketches.operations import JoinKind, Operation
 from constrained.schema.sketches.scalars import ARRAY, OBJECT
-from constrained.schema.values import ALWAYS, Conj
+from constrained.schema.values import ALWAYS
 
 if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
-
-
-def _each(values: list[Any], keyword: str, node: Node) -> tuple[Conj, ...]:
-    return tuple(node.each_below(enumerate(values), keyword).values())
 
 
 def reference(_: str, node: Node, keyword: str) -> list[Operation]:
@@ -21,15 +18,15 @@ def reference(_: str, node: Node, keyword: str) -> list[Operation]:
 
 
 def all_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
-    return [Operation(JoinKind.ALL, _each(value, keyword, node), keyword)]
+    return [Operation(JoinKind.ALL, in_list(node, value, keyword), keyword)]
 
 
 def any_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
-    return [Operation(JoinKind.ANY, _each(value, keyword, node), keyword)]
+    return [Operation(JoinKind.ANY, in_list(node, value, keyword), keyword)]
 
 
 def one_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
-    return [Operation(JoinKind.ONE, _each(value, keyword, node), keyword)]
+    return [Operation(JoinKind.ONE, in_list(node, value, keyword), keyword)]
 
 
 def not_(value: Any, node: Node, keyword: str) -> list[Operation]:

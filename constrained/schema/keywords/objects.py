@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from constrained.caches import cached
 from constrained.regex import ANY_TEXT, Expr
+from constrained.schema.keywords.subschemas import under_names
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.sketches.objects import ObjectSketch
 from constrained.schema.sketches.property_names import ALL_KEYS, PropertyNames
@@ -20,13 +21,13 @@ _FEW_NAMES = 16  # keys of a pattern that are named one by one
 
 
 def properties(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:
-    sketch.named = node.each_below(value.items(), "properties")
+    sketch.named = under_names(node, value, "properties")
 
 
 def pattern_properties(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:
     sketch.regions += tuple(
         (PropertyNames(False, *_matching(pattern)), conj)
-        for pattern, schema in value.items() if (conj := node.below(schema, "patternProperties", pattern))
+        for pattern, conj in under_names(node, value, "patternProperties").items() if conj
     )
 
 

@@ -8,10 +8,11 @@ Owns and borrows nothing.
 Plain twin: `ObjectPosition.plain_expand`, `ObjectMachine.plain_named_entry` and `plain_other_entry`, and the methods of
 `object_keys`; compared in tests/test_schema_machines_compiled.py.
 """
+from constrained._work cimport spent
+
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Edges, LiteralSet, Text
 from constrained.schema.reading.places import located
-from constrained.work import spend
 
 cdef enum:
     FIRST = 0
@@ -44,7 +45,7 @@ cdef _edges(tuple at, machine):
     cdef list calls = []
     cdef bint closes
     _, phase, padded, written, _, size, _, _ = at
-    spend(6, machine)
+    spent(6, machine)
     marks = machine.punctuation
     needed = machine.required & ~written
     closes = not needed and size >= machine.shape.min

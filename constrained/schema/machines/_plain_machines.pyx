@@ -18,6 +18,7 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport Py_EQ, PyObject_RichCompareBool
 from cpython.ref cimport PyObject
 from cython cimport final
+from constrained._work cimport spent
 from constrained.schema.normal._asker cimport Asker
 
 from constrained.caches import charge
@@ -31,7 +32,6 @@ from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.interning import leaf
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.reading.places import located, pointer_of
-from constrained.work import spend
 
 cdef enum:
     FIRST = 0
@@ -116,7 +116,7 @@ cdef class PlainPosition:
         cdef PlainArray machine = self.machine
         cdef list calls = []
         cdef bint closes = self.length >= machine.least
-        spend(6, machine)
+        spent(6, machine)
         if self.phase == AFTER:
             if not (hurried and closes) and (hurried or machine.continues(self.length)):
                 calls.append((machine.comma, machine.at(NEXT, False, self.length)))
@@ -286,7 +286,7 @@ cdef class PlainStates:
         cdef PlainStates commons
         cdef LookedAt looked_at = LookedAt.__new__(LookedAt)
         looked_at.conj = conj
-        spend(1, looked_at)
+        spent(1, looked_at)
         common = leaf(conj)
         if common is None or self.commons is None and PyObject_RichCompareBool(common, conj, Py_EQ):
             return self.of_value(self.value(conj), conj)
@@ -334,7 +334,7 @@ cdef class PlainStates:
                 made = PlainObject.__new__(PlainObject)
                 made.values, made.shape, made.punctuation, made.conj = self.values, objects[0], self.punctuation, conj
                 made.quoting, made.ordered = quoting, self.ordered
-                spend(4 + len((<tuple>objects[0])[0]), made)
+                spent(4 + len((<tuple>objects[0])[0]), made)
                 return made
         return self.values.opened_object(objects, self.punctuation, conj)
 

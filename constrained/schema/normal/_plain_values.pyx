@@ -18,6 +18,7 @@ from cpython.long cimport PyLong_AsLong
 from cpython.object cimport Py_EQ, PyObject_RichCompareBool
 from cpython.ref cimport PyObject
 from cython cimport final
+from constrained._work cimport spent
 from constrained.schema.reading._nodes cimport are_near, below, each_below, each_of
 from constrained.schema.normal._asker cimport Asker
 from constrained.schema.normal._plain_words cimport (
@@ -39,7 +40,6 @@ from constrained.schema.sketches.scalars import ARRAY, NO_SCALARS, OBJECT, SCALA
 from constrained.schema.sketches.scalars import of_types as scalars_of_types
 from constrained.schema.strings.sets import of_length, of_pattern
 from constrained.schema.values import ALWAYS, ArrayShape, NumberRange, ObjectShape, Value
-from constrained.work import spend
 
 cdef int _OBJECT = OBJECT, _ARRAY = ARRAY, _STRING = TYPE_BITS["string"], _NULL = TYPE_BITS["null"]
 cdef int _NUMBER = TYPE_BITS["number"]
@@ -59,7 +59,7 @@ cdef tuple _shapes(dict named, list required, others, bint bounded):
         for key in required:
             if key not in named:
                 named[key] = others
-    spend(2 + len(named) * (2 if bounded else 1) // 4)
+    spent(2 + len(named) * (2 if bounded else 1) // 4, None)
     if bounded:
         cells = _NO_OTHERS if PyObject_RichCompareBool(others, _NOTHING, Py_EQ) else ((ANY_TEXT, others),)
     if required is not None:
@@ -123,7 +123,7 @@ cdef _listed(list values, int types):
     cdef bint null = len(texts) < len(values) and (not types or types & _NULL)
     cdef bint some = len(texts) > 0 and (not types or types & _STRING)
     if null or some:
-        spend(len(values) // 8)
+        spent(len(values) // 8, None)
     strings = literals(frozenset(texts)) if some else NEVER
     return _new_tuple(_Value, (null, *_NO_SCALARS[1:3], strings, (), ()))
 
@@ -214,7 +214,7 @@ cdef class Reader:
             return None
         if kind == ANY_OF or kind == ONE_OF:
             return self.of_union(node, schema, words, kind)
-        spend(1 + (len(schema) >> 2))
+        spent(1 + (len(schema) >> 2), None)
         node.plan = self.sorted_later
         if kind == LISTED:
             return _listed(schema["enum"] if said & ENUM else [schema["const"]], types)
@@ -248,20 +248,20 @@ cdef class Reader:
             types.append(bits)
         if not parts or not are_near(node, parts):
             return None
-        spend(1 + (len(schema) >> 2))
+        spent(1 + (len(schema) >> 2), None)
         nodes = each_of(node, parts, "anyOf" if kind == ANY_OF else "oneOf")
         node.plan = self.sorted_later
         for part in nodes:
             if part.plan is None:
-                spend(1 + (len(part.schema) >> 2))
+                spent(1 + (len(part.schema) >> 2), None)
                 part.plan = self.sorted_later
         memo = node.document.memo
-        spend(4)
+        spent(4, None)
         for at in range(len(nodes)):
             memo[_new_tuple(_Query, (nodes[at].positive, _SCALAR, _PLAIN))] = scalars_of_types(types[at])
-            spend(4)
+            spent(4, None)
         found, units = joined_types(tuple(types), _ANY if kind == ANY_OF else _ONE)
-        spend(units)
+        spent(units, None)
         memo[_new_tuple(_Query, (node.positive, _SCALAR, _PLAIN))] = found
         strings = found.strings
         return _new_tuple(_Value, (

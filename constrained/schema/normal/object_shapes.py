@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from constrained import regex
 from constrained.caches import cached
@@ -216,6 +216,8 @@ def _has_other(language: Expr, names: dict[str, None]) -> bool:
 
 
 def _spelled(clause: frozenset[Obligation | HasIn], names: dict[str, Conj], cells: Cells) -> Clause:
+    if HasIn not in map(type, clause):  # PERF: as most; an obligation is hashed by calls of Python
+        return cast(Clause, clause)
     found: set[Obligation] = set()
     for part in clause:
         if not isinstance(part, HasIn):
@@ -259,29 +261,29 @@ def _open(
     clause: Clause, named: dict[str, Conj], required: dict[str, None], cells: Cells, never: Never
 ) -> Clause | None:
     """Return the obligations that can still hold; None if one of them holds anyway."""
-    found: set[Obligation] = set()
+    found: list[Obligation] = []
     for part in clause:
         if isinstance(part, Absent):
             if named[part.key] == NOTHING or never(named[part.key]):
                 return None
             if part.key not in required:
-                found.add(part)
+                found.append(part)
         elif isinstance(part, Present):
             if part.key in required or Absent(part.key) in clause:
                 return None
             if named[part.key] != NOTHING and not never(named[part.key]):
-                found.add(part)
+                found.append(part)
         elif isinstance(part, HasNamed):
             if part.key in required and part.value <= named[part.key]:
                 return None
             joined = both(named[part.key], part.value)
             if joined != NOTHING and not never(joined):
-                found.add(part)
+                found.append(part)
         else:
             assert isinstance(part, HasOther)
             if any(_reaches(part, cell) and not never(both(conj, part.value)) for cell, conj in cells):
-                found.add(part)
-    return frozenset(found)
+                found.append(part)
+    return clause if len(found) == len(clause) else frozenset(found)
 
 
 def _reaches(part: HasOther, cell: Expr) -> bool:

@@ -16,6 +16,11 @@ from constrained.machine import Language
 from constrained.schema.numeric.magnitudes import Interval
 from constrained.work import spend_nearby
 
+try:
+    from constrained.schema.numeric._settled import digits as quick_digits
+except ImportError:  # no compiler
+    quick_digits = None
+
 Edge: TypeAlias = tuple[int, int, Language]
 Target: TypeAlias = tuple[int, int, Language | None]  # None: these characters lead nowhere
 
@@ -196,4 +201,7 @@ def _signed(interval: Interval, spelling: NumberSpelling) -> tuple[Interned | No
 
 
 def _digits(low: int, high: int | None, spelling: NumberSpelling) -> Interned:
-    return canonical_digits(low, high, "") if spelling.canonical else digits(low, high, None, spelling, False)
+    if spelling.canonical:
+        return canonical_digits(low, high, "")
+    quick: Interned | None = None if quick_digits is None else quick_digits(low, high, spelling)
+    return quick or digits(low, high, None, spelling, False)

@@ -23,13 +23,19 @@ from fractions import Fraction
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
 from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Edge, Interned, NumberSpelling, Target, char
-from constrained.schema.numeric.magnitudes import Magnitudes, decimal, magnitudes
+from constrained.schema.numeric.magnitudes import UNIT, Magnitudes, decimal, magnitudes
 from constrained.schema.numeric.points import Points
 from constrained.schema.numeric.ranges import contains
+from constrained.schema.numeric.settled import settled_states
 from constrained.schema.numeric.states import MantissaStates
 from constrained.schema.numeric.unions import union
 from constrained.schema.values import NumberRange
 from constrained.work import spend_nearby
+
+try:
+    from constrained.schema.numeric._bounded import BoundedStates
+except ImportError:  # no compiler
+    BoundedStates = None
 
 JSON_NUMBERS = NumberSpelling()
 CANONICAL_NUMBERS = NumberSpelling(canonical=True)
@@ -108,8 +114,11 @@ def _reader(
     side = magnitudes(numbers, without, negative=negative)
     if side is None:
         return None
-    plain = spelling.canonical and numbers.integer is True
+    plain, whole = spelling.canonical and numbers.integer is True, side.step is UNIT
     if not side.left_out - {0}:
+        if BoundedStates is not None and not spelling.canonical and side.has_bounds_only():
+            quick: MantissaStates = BoundedStates(side, settled_states(spelling), whole=whole, negative=negative)
+            return quick
         return MantissaStates(side, spelling, plain=plain, negative=negative)
     base = _reader(numbers, spelling, frozenset(), negative=negative)
     return MantissaStates(side, spelling, plain=plain, negative=negative, points=Points(side.left_out), base=base)

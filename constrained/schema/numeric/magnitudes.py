@@ -199,6 +199,10 @@ class Magnitudes:
         """Say whether both bounds are whole numbers that they hold themselves."""
         return not [one for one in (self.low, self.high) if one is not None and (one.open or one.value.denominator > 1)]
 
+    def has_bounds_only(self) -> bool:
+        """Say whether members are all numbers between the bounds, or all whole ones and the bounds are whole."""
+        return not self.holes and (self.step is None or self.step is UNIT and self.has_whole_bounds())
+
     def _outside_holes(self, value: Fraction) -> bool:
         return all((value / hole.step).denominator != 1 for hole in self.holes)
 

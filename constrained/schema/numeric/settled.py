@@ -9,7 +9,8 @@ A digit before the point moves the interval, one behind it does not.  Of whole n
 is no trailing zero asks for an exponent more.  Spellings of one value in which numbers have one form each
 (`NumberSpelling.canonical`) are left to `states`, as are divisors other than 1 and numbers that are left out.
 
-Plain twin: `states.Mantissa`, which also reads these; compared in tests/test_numbers.py.
+Plain twin: `states.Mantissa`, which also reads these; compared in tests/test_numbers.py.  This module is in turn the
+plain twin of `_settled`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ from constrained.schema.numeric.exponents import (
     exponent,
 )
 from constrained.work import spend_nearby
+
+try:
+    from constrained.schema.numeric._settled import SettledStates as QuickStates
+except ImportError:  # no compiler
+    QuickStates = None
 
 Key: TypeAlias = tuple[int, int | None, int | None, bool, int, int, bool]
 
@@ -132,7 +138,11 @@ _tables: dict[NumberSpelling, SettledStates] = {}
 
 def settled_states(spelling: NumberSpelling) -> SettledStates:
     """Return the states of a spelling that is not canonical."""
-    return _tables.get(spelling) or _tables.setdefault(spelling, SettledStates(spelling))
+    known = _tables.get(spelling)
+    if known is None:
+        made = SettledStates(spelling) if QuickStates is None else QuickStates(spelling, exponent)
+        known = _tables.setdefault(spelling, made)
+    return known
 
 
 @forgets

@@ -95,7 +95,7 @@ class MantissaStates:
         # what the states of other sets are as well, see `settled`
         self._settled = settled_states(spelling) if simple and not spelling.canonical else None
         # nothing but bounds is to be met, and whole numbers are compared with whole bounds
-        self.is_ordinary = self._settled is not None and (numbers.step is None or numbers.has_whole_bounds())
+        self.is_ordinary = self._settled is not None and numbers.has_bounds_only()
         # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are
         # alike.
         past_low = max(2, numbers.low.point + 1) if numbers.low else 2

@@ -10,10 +10,10 @@ Owns: nothing.  Borrows: the tables of documents, in which nodes and what they r
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
 from cpython.long cimport PyLong_FromVoidPtr
 from cpython.ref cimport PyObject
+from constrained._work cimport spent
 
 from constrained.schema.reading.nodes import NOTHING, Node, serials
 from constrained.schema.values import ALWAYS, SignedNode
-from constrained.work import spend
 
 cdef object _ALWAYS = ALWAYS, _NOTHING = NOTHING, _Node = Node, _SignedNode = SignedNode, _serials = serials
 cdef object _new = object.__new__
@@ -104,7 +104,7 @@ cdef _followed(document, dict nodes, node):
         if target is not None and target.dynamic is None:
             referent = target.schema
             if type(referent) is dict and <dict>referent and "$ref" not in <dict>referent:
-                spend(1)
+                spent(1, None)
                 found = _node_of(document, nodes, referent, target.resource, target.where).conj
                 followed[node] = found
                 return found
@@ -175,3 +175,32 @@ cdef list each_of(node, list schemas, str keyword):
     document, resource = node.document, node.resource
     inside, nodes = _entered(node, keyword), document.nodes
     return [_node_of(document, nodes, schemas[at], resource, (inside, at)) for at in range(len(schemas))]
+
+
+def each_named(node, schemas, str keyword):
+    """As `keywords.subschemas.plain_under_names`."""
+    if type(schemas) is dict:
+        return each_below(node, <dict>schemas, keyword)
+    return node.each_below(schemas.items(), keyword)
+
+
+def each_of_list(node, schemas, str keyword):
+    """As `keywords.subschemas.plain_in_list`."""
+    cdef Py_ssize_t at
+    cdef list found
+    cdef dict nodes, embedded
+    document, resource = node.document, node.resource
+    library = document.library
+    if type(schemas) is not list or node.scope or library.dynamic:
+        return tuple(node.each_below(enumerate(schemas), keyword).values())
+    inside, nodes, embedded, found = _entered(node, keyword), document.nodes, library.embedded, []
+    for at in range(len(<list>schemas)):
+        part = (<list>schemas)[at]
+        conj = plainly(part)
+        if conj is None:
+            if type(part) is dict:
+                conj = _conj_of(document, nodes, embedded, <dict>part, resource, (inside, at))
+            else:
+                conj = node.below(part, keyword, at)
+        found.append(conj)
+    return tuple(found)

@@ -11,12 +11,12 @@ from cpython.list cimport PyList_Append
 from cpython.long cimport PyLong_AsLong, PyLong_AsLongLongAndOverflow, PyLong_FromVoidPtr
 from cpython.ref cimport PyObject
 from cython cimport final
+from constrained._work cimport spent
 
 from constrained.schema.reading.keywords import NUMERIC, TYPES, Holds, OfKind
 from constrained.schema.reading.resources import Reference
 from constrained.schema.reading.size_estimates import MANY_TEXTS
 from constrained.schema.strings.formats import INEXACT, KNOWN
-from constrained.work import spend
 
 cdef enum Form:
     # what the value of a keyword must be, to be plainly right
@@ -217,10 +217,10 @@ cdef class Walk:
             self.outer[name] = holder
             work += 5
             if work > PORTION:
-                spend(work)
+                spent(work, None)
                 work = 0
             self.schema(<dict>part, frame[1], where, name)
-        spend(work)
+        spent(work, None)
         return 0
 
     cdef int enter(self, resource) except -1:

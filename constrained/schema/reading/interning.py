@@ -250,4 +250,4 @@ _WRITERS: Mapping[int, PlainWriter] = {
 }
 _HOLDING = frozenset(keyword.name for keyword in KEYWORDS if keyword.interned and keyword.holds)
 _MAPS = frozenset(applying(Applies.INSIDE, holds=Holds.MAP))
-leaf: Callable[[Conj], Conj | None] = LeafFinder(_WRITERS, _leaves_of).leaf if LeafFinder else plain_leaf
+leaf: Callable[[Conj], Conj | None] = LeafFinder(_WRITERS, globals()).leaf if LeafFinder else plain_leaf

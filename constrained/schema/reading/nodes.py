@@ -237,6 +237,10 @@ def both(left: Conj, right: Conj) -> Conj:
 
 def ordered(conj: Conj) -> list[SignedNode]:
     """Return the signed nodes in the order in which their nodes were met."""
+    if len(conj) == 2:  # PERF: as most conjunctions of several
+        one, other = conj
+        first, second = one.node.serial, other.node.serial
+        return [one, other] if first < second or first == second and other.positive else [other, one]
     return list(conj) if len(conj) == 1 else sorted(conj, key=lambda signed: (signed.node.serial, signed.positive))
 
 

@@ -40,11 +40,11 @@ cdef dict _DEMANDS = {
 cdef class Glance:
     """A callable: schema, targets of references, depth → whether a value is seen; False says nothing.
 
-    others: what looks at a schema with demands that are not plain.
+    others: what looks at a schema with demands that are not plain; room: characters in which each format has a text.
     """
 
-    def __init__(self, others, int deepest, *, demanding, bounds, keys, items, other_keys):
-        self.others, self.deepest = others, deepest
+    def __init__(self, others, int deepest, *, long room, demanding, bounds, keys, items, other_keys):
+        self.others, self.deepest, self.room = others, deepest, room
         self.words = {word: BOUND if word in bounds else _DEMANDS.get(word, OTHER) for word in demanding}
         for words, flag in ((keys, OF_KEYS), (items, OF_ITEMS), (other_keys, OF_OTHER_KEYS)):
             for word in words:
@@ -72,7 +72,9 @@ cdef class Glance:
                     demand, demanded = flag & DEMAND, value
                     demands += 1
         if not demands:
-            return not (flags & FORMAT and flags & MAX_LENGTH) and (<dict>schema).get("type") != []
+            if flags & FORMAT and flags & MAX_LENGTH and not self.has_room((<dict>schema)["maxLength"]):
+                return False
+            return (<dict>schema).get("type") != []
         if depth >= self.deepest:
             return False
         known = PyDict_GetItemWithError(schema, "type")
@@ -96,9 +98,13 @@ cdef class Glance:
                     return self.look(target.schema, targets, depth + 1)
             elif demand == BOUND:
                 return kind == "integer" or kind == "number"
-            elif demand == MIN_LENGTH and not flags & MAX_LENGTH:
-                return kind == "string" and not flags & FORMAT
+            elif demand == MIN_LENGTH and not flags & (MAX_LENGTH | FORMAT):
+                return kind == "string"
         return self.others(schema, targets, depth)
+
+    cdef bint has_room(self, most) except -1:
+        """Say whether each format has a text of one character to so many."""
+        return type(most) is int and most >= self.room
 
     cdef bint has_keys(self, dict schema, list required, bint is_open, targets, int depth) except -1:
         """Say whether the keys that an object requires have values."""

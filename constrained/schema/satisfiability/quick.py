@@ -27,13 +27,14 @@ except ImportError:  # no compiler
 Targets: TypeAlias = Mapping[tuple[int, str], Target]  # of the references, see `resources.Library`
 
 # Keywords that refuse the empty object, the empty array, the empty string or some number.  All others leave one of each
-# type, but for a format together with a length.
+# type, but for a format together with a short length.
 _DEMANDING = named(lambda keyword: keyword.demanding)
 # What may refuse all the keys, or all the items, that something else demands.
 _KEYS = named(lambda of: of.about == "object" and not (of.demanding or of.rest)) - {"properties"}
 _ITEMS = named(lambda of: of.about == "array" and not of.demanding) - {"items"}
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-_NOTES = frozenset({"title", "description", "default", "examples", "$comment"})
+# What says something, or changes what others say; all other words do not, in any dialect.
+_SAYING = named(lambda _: True) | {"nullable", "id", "$id", "$schema", "$vocabulary"}
 _TYPELESS = frozenset({"$ref", "nullable"})  # beside these, "type" may not be all there is to say of types
 _LENGTHS = frozenset({"format", "minLength", "maxLength"})
 _ESCAPED = r"\\[dws.\-/+*?()\[\]{}|^$]"
@@ -43,6 +44,7 @@ _FOUND = re.compile(
     rf"\^?(?:[^\\^$\[\](){{}}{_OTHER}]|{_ESCAPED}|\[\^?(?:[^\\^\[\]{_OTHER}]|{_ESCAPED})+\]"
     r"|\{\d{1,2}(?:,\d{0,2})?\}|\((?:\?:|(?!\?))|\))*\$?"
 )
+ROOM = 64  # characters; the shortest text of a format has at most 36, those of a UUID
 _DEEPEST = 6  # required values inside required values
 _MOST_LOOKED_AT = 3  # alternatives
 _MOST_PARTS = 16  # of a constant
@@ -54,8 +56,13 @@ def looks_live(schema: Any, targets: Targets, depth: int = 0) -> bool:
     if type(schema) is not dict:
         return schema is True
     if _DEMANDING.isdisjoint(schema):
-        return schema.get("type") != [] and not ("format" in schema and "maxLength" in schema)
+        return schema.get("type") != [] and ("format" not in schema or _has_room(schema.get("maxLength", ROOM)))
     return depth < _DEEPEST and _meets_demands(schema, targets, depth)
+
+
+def _has_room(most: Any) -> bool:
+    """Return whether each format has a text of one character to so many."""
+    return type(most) is int and most >= ROOM
 
 
 def _meets_demands(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
@@ -90,7 +97,7 @@ def _meets_demands(schema: dict[str, Any], targets: Targets, depth: int) -> bool
 
 
 def _says_only(keyword: str, schema: dict[str, Any]) -> bool:
-    return len(schema) == 1 or _NOTES.issuperset(schema.keys() - {keyword})
+    return len(schema) == 1 or _SAYING.isdisjoint(schema.keys() - {keyword})
 
 
 def _has_number(schema: dict[str, Any], demands: frozenset[str]) -> bool:
@@ -103,8 +110,12 @@ def _has_number(schema: dict[str, Any], demands: frozenset[str]) -> bool:
 
 
 def _has_length(schema: dict[str, Any]) -> bool:
-    longest = schema.get("maxLength", math.inf)
-    return schema.get("type") == "string" and "format" not in schema and schema["minLength"] <= longest
+    """Return whether a string has a length in bounds; each format has texts of some characters."""
+    if schema.get("type") != "string":
+        return False
+    if "format" in schema:
+        return bool(schema["minLength"] <= 1) and _has_room(schema.get("maxLength", ROOM))
+    return bool(schema["minLength"] <= schema.get("maxLength", math.inf))
 
 
 def _has_alternative(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
@@ -209,7 +220,8 @@ def _glance() -> Callable[..., bool]:
     if Glance is None:
         return looks_live
     glance: Callable[..., bool] = Glance(
-        _meets_demands, _DEEPEST, demanding=_DEMANDING, bounds=_BOUNDS, keys=_KEYS, items=_ITEMS, other_keys=OTHER_KEYS
+        _meets_demands, _DEEPEST, room=ROOM, demanding=_DEMANDING, bounds=_BOUNDS, keys=_KEYS, items=_ITEMS,
+        other_keys=OTHER_KEYS,
     )
     return glance
 

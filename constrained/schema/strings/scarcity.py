@@ -1,13 +1,18 @@
 """Where a language has few texts left: how many characters lead to a place behind which nothing but some used texts may
 stand (`scarce_from`).
 
-Found level by level, as far as there are few states; of so many characters of one class, at once.
+Found level by level, as far as there are few states; of so many characters of one class, at once; of a few texts, by
+looking at them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
+
 from constrained.caches import cached
 from constrained.regex import ANY_TEXT, Expr
+from constrained.work import spend
 
 _MOST_STATES = 100
 _MOST_STEPS = 1000
@@ -36,6 +41,9 @@ def _scarce_from(language: Expr, few: int) -> int | None:
 
 def _first_scarce(language: Expr, few: int) -> int | None:
     """As `_scarce_from`, level by level."""
+    listed = None if language.literal_set is None else language.literal_set.members()
+    if listed is not None and (len(listed) <= few or sum(map(len, listed)) <= _MOST_STATES):
+        return _scarce_among(listed, few)  # PERF: a choice of a few words is a trie of edges
     seen, level = {language}, [language]
     for depth in range(_MOST_STATES):
         if any(_may_be_few(state, few) for state in level):
@@ -53,6 +61,15 @@ def _first_scarce(language: Expr, few: int) -> int | None:
     return _MOST_STATES
 
 
+def _scarce_among(texts: list[str], few: int) -> int | None:
+    """As `_scarce_from`, of some texts."""
+    spend(1 + len(texts) // 8)
+    for depth in range(max(map(len, texts)) + 1):
+        if few and min(Counter([text[:depth] for text in texts if len(text) >= depth]).values()) <= few:
+            return depth
+    return None
+
+
 def _may_be_few(language: Expr, few: int) -> bool:
     """Say whether a language has `few` texts or fewer; also if that would take long to find out."""
     found, todo = 0, [language]
@@ -66,3 +83,20 @@ def _may_be_few(language: Expr, few: int) -> bool:
         for low, high, target in state.edges():
             todo += [target] * min(high - low + 1, few + 1)
     return True
+
+
+def with_others_behind(texts: list[str], used: Collection[str]) -> list[str]:
+    """Return those of some sorted texts that are not used, or that begin one that is not.
+
+    >>> with_others_behind(["a", "ab", "b"], {"a", "b"})
+    ['a', 'ab']
+    """
+    spend(2 + len(texts) // 4)
+    found = []
+    for at, text in enumerate(texts):
+        last = at  # those that begin with the text come behind it
+        while last < len(texts) and texts[last] in used and texts[last].startswith(text):
+            last += 1
+        if last == at or last < len(texts) and texts[last].startswith(text):
+            found.append(text)
+    return found

@@ -1,0 +1,27 @@
+# cython: language_level=3
+"""See `_settled`."""
+
+cdef enum:
+    ZERO = 0                  # where a mantissa ends, as in `exponents`
+    WHOLE = 1
+    POINT = 2
+    FRACTION = 3
+    MOST_STATES = 20000       # in one table
+
+
+cdef class Numbers:
+    cdef public object _edges
+    cdef readonly bint accepts
+    cdef made(self)
+
+
+cdef class SettledStates:
+    cdef readonly object spelling
+    cdef dict states, exponents
+    cdef object start_of
+    cdef bint bare_point, underscores
+    cdef get(self, int phase, least, most, bint whole, long long zeros, long long fraction, bint gap)
+    cpdef exponent(self, least, most)
+
+
+cdef int add(list edges, int low, int high, target) except -1

@@ -1,0 +1,108 @@
+"""Numbers between bounds, which are compiled, next to their plain twins: the same edges for the same units of work."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from constrained import caches
+from constrained.schema.numeric import exponents, language, settled
+from constrained.schema.numeric.exponents import NumberSpelling
+from constrained.schema.numeric.language import CANONICAL_NUMBERS, JSON_NUMBERS, PYTHON_NUMBERS, number_language
+from constrained.schema.numeric.ranges import normal
+from constrained.schema.values import NumberRange
+from constrained.work import Budget, metered
+
+pytest.importorskip("constrained.schema.numeric._bounded", reason="no compiler")
+
+MOST_STATES = 600  # of one language that are looked at
+ENDS = [
+    None, "0", "1", "-1", "5", "12", "-0.5", "255", "0.001", "99.5", "1000", "2147483647", "-32768", "1e20",
+    "123456789e300",
+]  # fmt: skip
+SPELLINGS = {"json": JSON_NUMBERS, "python": PYTHON_NUMBERS, "canonical": CANONICAL_NUMBERS}
+EXPONENTS = [None, 0, 1, 7, 10, 16, 99, 105, 1 << 39, 1 << 41, 10**30]
+
+
+@pytest.fixture(autouse=True)
+def afresh() -> Any:
+    """Units are those of who comes first."""
+    _forget()
+    yield
+    _forget()
+
+
+def _forget() -> None:
+    settled._tables.clear()
+    caches.clear(give_back=False)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize("integer", [None, True, False])
+@pytest.mark.parametrize("open_", [False, True])
+def test_compiled_numbers_are_what_the_plain_ones_are(
+    spelling: NumberSpelling, integer: bool | None, open_: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = [
+        numbers
+        for low, high in itertools.product(ENDS, ENDS)
+        if (numbers := normal(_range(low, high, integer, open_=open_))) is not None
+    ]
+    found = [_walked(numbers, spelling) for numbers in sets]
+    for module, name in ((language, "BoundedStates"), (settled, "QuickStates"), (exponents, "quick_digits")):
+        monkeypatch.setattr(module, name, None)
+    _forget()
+    for numbers, compiled in zip(sets, found, strict=True):
+        assert _walked(numbers, spelling) == compiled, numbers
+
+
+def _range(low: str | None, high: str | None, integer: bool | None, *, open_: bool) -> NumberRange:
+    least, most = (None if end is None else Fraction(end) for end in (low, high))
+    return NumberRange(integer, least, open_ and least is not None, most, open_ and most is not None)
+
+
+def _walked(numbers: NumberRange, spelling: NumberSpelling, without: frozenset[Fraction] = frozenset()) -> list[Any]:
+    """Return what is met from the start on, state by state by its number, and the units that are spent on the way."""
+    with metered(Budget()) as budget:
+        todo: list[Any] = [number_language((numbers,), spelling, without)]
+        known, found = {todo[0]: 0}, list[Any]()
+        for state in todo:  # grows meanwhile
+            edges = state.edges() if len(found) < MOST_STATES else ()
+            for _, _, target in edges:
+                if target not in known:
+                    known[target] = len(todo)
+                    todo.append(target)
+            goes_on = bool(getattr(state, "goes_on", False))
+            found.append((state.accepts, goes_on, [(low, high, known[to]) for low, high, to in edges], budget.left))
+    return found
+
+
+def test_numbers_that_are_left_out_are_read_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = NumberRange(low=Fraction(-3), high=Fraction(250))
+    without = frozenset({Fraction(0), Fraction(25), Fraction("0.5")})
+    compiled = _walked(numbers, JSON_NUMBERS, without)
+    for module, name in ((language, "BoundedStates"), (settled, "QuickStates"), (exponents, "quick_digits")):
+        monkeypatch.setattr(module, name, None)
+    _forget()
+    assert _walked(numbers, JSON_NUMBERS, without) == compiled
+
+
+@pytest.mark.parametrize("spelling", [JSON_NUMBERS, PYTHON_NUMBERS], ids=["json", "python"])
+def test_exponents_of_any_size(spelling: NumberSpelling, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = [(low, high) for low in EXPONENTS[1:] for high in EXPONENTS if high is None or low <= high]
+
+    def outcomes() -> list[Any]:
+        return [_texts(exponents._digits(low, high, spelling)) for low, high in spans]
+
+    compiled = outcomes()
+    monkeypatch.setattr(exponents, "quick_digits", None)
+    assert outcomes() == compiled
+
+
+def _texts(state: Any, longest: int = 3) -> list[Any]:
+    return [state.accepts] + [
+        (low, high, _texts(target, longest - 1)) for low, high, target in state.edges() if longest
+    ]
