@@ -9,8 +9,8 @@ example is worked through in docs/kernel.md.
     text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
     state that others are like ── shared mask ──► tokens, and exits ── walk from the state behind the member ──► tokens
 
-Owns: the buffer, the finished masks, `Behind`, `AlikeStates`, `TextEnds`, `SharedStates`, `Unions`.  Borrows: automaton and machines,
-stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
+Owns: the buffer, the finished masks, `AlikeStates`, `Behind`, `TextEnds`, `SharedStates`, `Unions`.  Borrows: automaton
+and machines, stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
 Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks that
 differ from one base in the same blocks are one block of memory; between masks the buffer is empty.
 Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
@@ -26,7 +26,7 @@ from constrained.engine.kernel.automaton._closure cimport FINAL
 from constrained.engine.kernel.automaton._dispatch cimport Dispatches
 from constrained.engine.kernel.automaton._machines cimport Machine, Machines
 from constrained.engine.kernel.automaton._stacks cimport Stacks
-from constrained.engine.kernel.masks._alike_states cimport AlikeStates, UNIQUE
+from constrained.engine.kernel.masks._alike_states cimport AlikeStates
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._mask_buffer cimport (
@@ -34,6 +34,7 @@ from constrained.engine.kernel.masks._mask_buffer cimport (
     is_same_mask, mask_bytes, pack)
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
+from constrained.engine.kernel.masks._key_kinds cimport UNIQUE
 from constrained.engine.kernel.masks._shared_states cimport InMember, SharedStates, NOT_MET
 from constrained.engine.kernel.masks._text_ends cimport TextEnds
 from constrained.engine.kernel.masks._unions cimport Unions
