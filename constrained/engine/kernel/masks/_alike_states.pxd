@@ -45,6 +45,7 @@ cdef class AlikeStates:
     cdef int with_one(self, int index, int q, int stack) except -1
     cdef bint find_key(self, Pair* at) except -1
     cdef int record_kind(self, int q, const Frame* frame) except -2
+    cdef bint is_special(self, const Frame* frame) except -1
     cdef bint find_other(self, Pair* at, bint covers) except -1
     cdef bint has_one(self, int stack, Frame* frame) noexcept
     cdef bint is_name(self, int q) noexcept

@@ -37,6 +37,7 @@ cdef enum:
     REST = 17               # what a number is of, beside those of `KeyKinds`
     ANY_KEY = -8            # instead of the record of a key: however it begins, so that its end is no special key
     REFUSED = -9            # or so that it is one
+    BACKSLASH = 0x5C
     RECORDS = 8             # records from which on something has been read
     DEEPEST = 64            # frames that are looked at at once
     MOST = 8                # configurations of a state that may be like another
@@ -133,7 +134,20 @@ cdef class AlikeStates:
             self.masks.group(mask, q, -1)
         if mask.twice_keys:
             return UNIQUE
-        return REFUSED if self.objects.is_special(frame.after, self.behind.begun(frame.record, QUOTE)) else ANY_KEY
+        return REFUSED if self.is_special(frame) else ANY_KEY
+
+    cdef bint is_special(self, const Frame* frame) except -1:
+        """Say whether what is written of a key is a name or a written key."""
+        cdef int at = frame.record, length = -1     # without the opening quote
+        while at >= RECORDS:
+            if self.stacks.record_byte.at[at] == BACKSLASH:
+                return self.objects.is_special(frame.after, self.behind.begun(frame.record, QUOTE))
+            at = self.stacks.record_parent.at[at]
+            length += 1
+        if not length or not self.kinds.may_be_special(
+                self.machines.at[frame.after >> 1].set, length, self.stacks.record_byte.at[frame.record]):
+            return False
+        return self.objects.is_special(frame.after, self.behind.begun(frame.record, QUOTE))
 
     cdef bint find_other(self, Pair* at, bint covers) except -1:
         """Find what any other configuration is like; False: it adds nothing.

@@ -43,6 +43,8 @@ cdef class KeyKinds:
     cdef Ints set_kinds
     cdef Ints machine_kinds
     cdef Ints plain_others          # of each entry of `WrittenKeys.others`: whether its keys are plain, or NOT_ASKED
+    # of each table, and of each such entry, which (length, last byte) its names have, as bits
+    cdef Ints name_ends, other_ends
     cdef Map ids                    # what is alike -> number
     cdef int count                  # of numbers
     cdef long bytes                 # that all this takes; an estimate
@@ -50,6 +52,7 @@ cdef class KeyKinds:
     cdef int number(self, uint64_t a, uint64_t b) except -1
     cdef int machine_kind(self, int q) except -3
     cdef bint is_open(self, int set_) except -1
+    cdef bint may_be_special(self, int set_, int length, int last) noexcept
     cdef int clear(self) except -1
     # internals
     cdef void release(self) noexcept
@@ -61,6 +64,7 @@ cdef class KeyKinds:
     cdef bint others_are_plain(self, int others) except -1
     cdef bint is_plain(self, str name) except -1
     cdef bint is_out_of_reach(self, str name) except -1
+    cdef int note_ends(self, Ints* ends, int i, int before, tuple texts) except -1
     cdef bint is_behind(self, int byte) noexcept
     cdef int look_at_tokens(self) except -1
     cdef int find_quotes(self, unsigned char* before, unsigned char* behind) noexcept
