@@ -14,9 +14,10 @@ look = pytest.importorskip("constrained.engine.kernel._inspection")
 LETTERS = [*map(chr, range(32, 127)), "\n", "é"]
 OPEN = {"properties": {"a": {"type": "string"}, "bb": {"type": "string"}, "c": {"type": "integer"}}}
 CLOSED = {**OPEN, "additionalProperties": False}
+MIXED = {**OPEN, "patternProperties": {"^x": {"type": "integer"}}}
 NEEDED = {**OPEN, "required": ["bb"]}
 
-# (schema, two beginnings, a token that tells one from the other, or None where all do)
+# (schema, two beginnings, a token that tells one from the other; "": none can, None: letters do)
 PAIRS = [
     (OPEN, '{"a":"', '{"bb":"', '","a"'),
     (OPEN, '{"a":"x","d":"', '{"bb":"x","d":"', '","a"'),
@@ -33,12 +34,17 @@ PAIRS = [
     (CLOSED, '{"a', '{"bb', '","a'),
     (CLOSED, '{"a":"', '{"a":"","bb":"","c":1', None),
     (CLOSED, '{"a":"', '{"a":"","c":1,"bb":"', None),
+    (MIXED, '{"a":"', '{"bb":"', '","a'),
+    (MIXED, '{"a":"', '{"bb":"', '","a"'),
+    (MIXED, '{"x":0,"a":"', '{"a":"","y":0,"bb":"', '","x"'),
     (NEEDED, '{"a":"', '{"bb":"', None),
     (NEEDED, '{"a":"', '{"x":"', '","a"'),
     (OPEN, '{"a', '{"c', None),
     (OPEN, '{"a', '{"x', None),
     ({"enum": ["axy", "bxy", "bxz"]}, '"ax', '"bxz', None),
-    ({"items": {"enum": ["axy", "bxy", "c"]}}, '["ax', '["axy","bx', '[,"a'),
+    ({"items": {"type": "string", "maxLength": 3}}, '["', '["a', "abcd"),
+    ({"items": {"type": "string", "maxLength": 3}}, '["a', '["abc', None),
+    ({"items": {"enum": ["axy", "bxy", "c"]}}, '["ax', '["axy","bx', ""),
 ]
 
 
@@ -69,8 +75,7 @@ def test_states_are_alike_unless_a_token_tells_them_apart(schema, one, other, te
         assert not _are_alike(schema, LETTERS, one, other)
     else:
         assert _are_alike(schema, LETTERS, one, other)
-        if "items" not in schema:
-            assert not _are_alike(schema, [*LETTERS, telling], one, other)
+        assert not telling or not _are_alike(schema, [*LETTERS, telling], one, other)
 
 
 BITS = [

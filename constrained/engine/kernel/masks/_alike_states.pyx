@@ -35,6 +35,7 @@ from constrained.engine.kernel.texts._positions cimport BODY, Position
 
 cdef enum:
     REST = 17               # what a number is of, beside those of `KeyKinds`
+    TEXT = 18
     ANY_KEY = -8            # instead of the record of a key: however it begins, so that its end is no special key
     REFUSED = -9            # or so that it is one
     BACKSLASH = 0x5C
@@ -195,9 +196,17 @@ cdef class AlikeStates:
         return offered[offered[at.low] + 1] >= at.high
 
     cdef int text_kind(self, int q) except -1:
-        """Return what a position in a text is like: of the last text of a set, what is left of it."""
-        cdef const LanguageAt* at = &self.languages.at[self.positions.at[q >> 1].language]
+        """Return what a position in a text that nobody wants to know is like: of the last text of a set, what is left
+        of it; of others their context-independent mask, as of any two counts that are both far off."""
+        cdef const Position* p = &self.positions.at[q >> 1]
+        cdef const LanguageAt* at = &self.languages.at[p.language]
+        cdef IndependentMask mask
         cdef str text
+        if p.place != BODY or self.positions.spellings[p.spelling].closing < 0:
+            return q
+        if at.texts < 0 and not at.labelled:
+            mask = self.masks.whole(q)
+            return self.kinds.number(pair(TEXT, 0), <size_t><void*>mask)
         if not self.is_name(q) or not self.is_last(q):
             return q
         text = self.languages.set_objects[at.texts][self.languages.excluded[at.excluded][at.low]][at.depth:]

@@ -61,6 +61,7 @@ cdef class KeyKinds:
     cdef int closed_kind(self, int shape, int set_) except -1
     cdef int table_shape(self, int table) except -2
     cdef object shared_cell(self, int table)
+    cdef bint is_any(self, int table) except -1
     cdef bint others_are_plain(self, int others) except -1
     cdef bint is_plain(self, str name) except -1
     cdef bint is_out_of_reach(self, str name) except -1

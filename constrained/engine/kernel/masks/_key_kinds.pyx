@@ -6,8 +6,9 @@ sets would have to go on to a key, and either spell it to its closing quote, whe
 name that is still free, where only names may.  Tokens with a letter before a quote are rare, tokens with a comma, a
 quote and a letter too; so sets of written keys are compared by what else there is to them:
 
-    open tables: any key may come, in any number       ── whether names are wanted, how many keys are
-    closed tables: only names may, in front of a value ── whether a name may come, whether the object may end
+    open tables: any key may come, in any number         ── whether names are wanted, how many keys are
+    mixed tables: some may, in front of a value          ── the same
+    closed tables: only names may, in front of a value   ── whether a name may come, whether the object may end
 
 Owns: what tables, sets and machine states are like, as numbers.  Borrows: machines, objects with their sets of written
 keys; `Expansion`, for the number of a value; the trie; the vocabulary's store, in which stands what its tokens have.
@@ -15,7 +16,7 @@ Invariants: a name is *plain* if no token has its last byte and a quote behind i
 the quote ends such a key; it is *out of reach* if no token has a comma, a quote and its first byte.  Equal kinds: the
 same tokens lead to live states, whatever lies around the object, where no name is being read.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/test_alike_states.py`.
-Refused: objects with patterns for keys, or a greatest number of other keys.
+Refused: a greatest number of other keys, other keys in order.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
@@ -24,7 +25,7 @@ from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_free, ints_put, ints_room, map_free, map_get, map_put, pair)
 from constrained.engine.kernel.automaton._expansion cimport Expansion
 from constrained.engine.kernel.automaton._machines cimport Machine
-from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, NAMED, PLAIN, POSITION
+from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, NAMED, OTHER, PLAIN, POSITION
 from constrained.engine.kernel.automaton._written_keys cimport Table, Written
 from constrained.engine.kernel.masks._building cimport stored
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
@@ -99,7 +100,8 @@ cdef class KeyKinds:
             return kind
         m = self.machines.at[q >> 1]
         set_kind = self.set_kind(m.set)
-        if set_kind == UNIQUE or m.kind == POSITION and m.extra != AFTER and not self.is_open(m.set):
+        if set_kind == UNIQUE or not self.is_open(m.set) and (
+                m.kind == OTHER or m.kind == POSITION and m.extra != AFTER):
             kind = q
         elif m.kind == ENTRY or m.kind == BEGIN:
             kind = self.number(pair(m.kind, set_kind), pair(self.expansion.value(&m), m.more))
@@ -110,7 +112,7 @@ cdef class KeyKinds:
 
     cdef bint is_open(self, int set_) except -1:
         """Say whether any key may come where these are written, with which a name goes on as long as it is read."""
-        return self.set_kind(set_) != UNIQUE and self.keys.tables[self.keys.sets[set_].table].cells > 0
+        return self.set_kind(set_) != UNIQUE and self.is_any(self.keys.sets[set_].table)
 
     # -- sets of written keys ------------------------------------------------------------------------------------------
 
@@ -171,11 +173,16 @@ cdef class KeyKinds:
             if t.quoting != JSON and self.is_behind(BACKSLASH):     # not all names can begin with an escape
                 return None
             return () if all([self.is_out_of_reach(name) for name in described.names]) else None
-        if t.cells > 1 or t.most >= 0 or t.order != NULL or described.cells[0] != ANY_TEXT:
+        if t.most >= 0 or t.order != NULL or not all([self.is_plain(name) for name in described.names]):
             return None
-        if not all([self.is_plain(name) for name in described.names]):
+        if not self.is_any(table) and not all([self.is_out_of_reach(name) for name in described.names]):
             return None
-        return (t.languages[0], table if described.shared[0] is None else described.shared[0])
+        return tuple([(t.languages[i], table if described.shared[i] is None else described.shared[i])
+                      for i in range(t.cells)])
+
+    cdef bint is_any(self, int table) except -1:
+        """Say whether any text may be a key, so that the beginning of each name may go on as one."""
+        return self.keys.tables[table].cells == 1 and self.keys.table_objects[table].cells[0] == ANY_TEXT
 
     cdef bint others_are_plain(self, int others) except -1:
         """Say whether written keys without a name are plain, the last of which and those before are an entry of
