@@ -36,6 +36,9 @@ PAIRS = [
     (CLOSED, '{"a":"', '{"a":"","c":1,"bb":"', None),
     (MIXED, '{"a":"', '{"bb":"', '","a'),
     (MIXED, '{"a":"', '{"bb":"', '","a"'),
+    (MIXED, '{"aq', '{"bq', 'a"'),
+    (MIXED, '{"b', '{"q', 'b"'),
+    (MIXED, '{"a', '{"bb', 'a"'),
     (MIXED, '{"x":0,"a":"', '{"a":"","y":0,"bb":"', '","x"'),
     (NEEDED, '{"a":"', '{"bb":"', None),
     (NEEDED, '{"a":"', '{"x":"', '","a"'),
@@ -83,6 +86,12 @@ BITS = [
     '"b":1', '{"a', '\\"', "}}", '":{"', '":{}', "é", "\\n", ".", ',"a":1', '":1}', '},"', "true", "x", "/",
 ]  # fmt: skip
 NAMES = ["a", "b", "ab", "a.", "", '"', "\\", "/", "é", "x", "aa", "\n", ",", ":", "x1"]
+PATTERNS = [
+    {"^a": {"type": "integer"}},
+    {"b$": {}},
+    {"^x": {"type": "integer"}, "[.]$": {}},
+    {"^[ab]{1,3}$": {"const": 1}},
+]
 LEAVES = [
     {"type": "string"}, {"type": "integer"}, {}, {"enum": ["a", "b.", 1]}, {"const": "x"}, {"type": "string", "maxLength": 2},
 ]  # fmt: skip
@@ -108,7 +117,7 @@ def _schema(luck, level=0):
     for chance, more in [
         (0.5, {"required": names[: luck.randrange(5)]}), (0.2, {"additionalProperties": False}),
         (0.3, {"additionalProperties": _schema(luck, level + 1)}), (0.15, {"minProperties": luck.randrange(4)}),
-        (0.15, {"maxProperties": luck.randrange(1, 4)}), (0.1, {"patternProperties": {"^a": {"type": "integer"}}}),
+        (0.15, {"maxProperties": luck.randrange(1, 4)}), (0.3, {"patternProperties": luck.choice(PATTERNS)}),
     ]:  # fmt: skip
         if luck.random() < chance:
             schema |= more

@@ -14,7 +14,8 @@ from constrained.engine.kernel.texts._positions cimport Positions
 
 cdef struct Pair:       # a configuration, and then what it is like
     int q, stack
-    bint is_key
+    bint is_key         # whether it is in a key without a name, and whether all that a name goes on with may be one
+    bint is_any
 
 cdef struct Frame:      # the only one of a stack
     int after, record, parent

@@ -35,7 +35,7 @@ from constrained.engine.kernel.texts._positions cimport BODY, Position
 
 cdef enum:
     REST = 17               # what a number is of, beside those of `KeyKinds`
-    TEXT = 18
+    TEXT = 18               # a context-independent mask, by its address
     ANY_KEY = -8            # instead of the record of a key: however it begins, so that its end is no special key
     REFUSED = -9            # or so that it is one
     BACKSLASH = 0x5C
@@ -90,7 +90,7 @@ cdef class AlikeStates:
             pairs[i].stack = self.automaton.configurations.at[first + 2 * i + 1]
         for i in range(count):
             pairs[i].is_key = self.find_key(&pairs[i])
-            covers |= pairs[i].is_key << (pairs[i].q & 1)
+            covers |= (pairs[i].is_key and pairs[i].is_any) << (pairs[i].q & 1)
         for i in range(count):
             if not pairs[i].is_key and not self.find_other(&pairs[i], covers >> (pairs[i].q & 1) & 1):
                 alike = True
@@ -111,15 +111,19 @@ cdef class AlikeStates:
     # -- configurations ------------------------------------------------------------------------------------------------
 
     cdef bint find_key(self, Pair* at) except -1:
-        """Find what any key is like, before its quote or between two characters; say whether a configuration is in
-        one, of an open object."""
+        """Find what a key without a name is like, before its quote or between two characters; say whether a
+        configuration is in one that is like others."""
         cdef Frame frame
         cdef int record
         if not self.has_one(at.stack, &frame) or frame.record < 0 or self.machines.at[frame.after >> 1].kind != OTHER:
             return False
         if self.kinds.machine_kind(frame.after) < KINDS or not at.q & 1 and frame.record >= RECORDS:
             return False
-        record = frame.record if not at.q & 1 else self.record_kind(at.q, &frame)
+        if at.q & 1:
+            record = self.record_kind(at.q, &frame)
+            at.is_any = self.positions.at[at.q >> 1].language == self.any_text
+        else:
+            record, at.is_any = frame.record, self.kinds.is_open(self.machines.at[frame.after >> 1].set)
         if record != UNIQUE:
             at.stack = self.framed(self.kinds.machine_kind(frame.after), record, frame.parent, 0)
         return record != UNIQUE
@@ -128,7 +132,8 @@ cdef class AlikeStates:
         """Return what the record is like of a key that is being read, UNIQUE: no other, as a token may go on to a
         second key, which must not be the same."""
         cdef IndependentMask mask
-        if self.positions.at[q >> 1].place != BODY or self.positions.at[q >> 1].language != self.any_text:
+        cdef const LanguageAt* language = &self.languages.at[self.positions.at[q >> 1].language]
+        if self.positions.at[q >> 1].place != BODY or language.texts >= 0 or language.labelled:
             return UNIQUE
         mask = self.masks.whole(q)
         if mask.groups is None:
@@ -153,12 +158,12 @@ cdef class AlikeStates:
     cdef bint find_other(self, Pair* at, bint covers) except -1:
         """Find what any other configuration is like; False: it adds nothing.
 
-        covers: whether any key of an open object is being read as well, or will be where this one is a name's.
+        covers: whether any key is being read as well, or will be where this one is a name's.
         """
         cdef Frame frame
         cdef bint has_one = self.has_one(at.stack, &frame)
         if has_one and self.machines.at[frame.after >> 1].kind == NAMED:
-            covers = covers and self.kinds.is_open(self.machines.at[frame.after >> 1].set)
+            covers = covers and self.kinds.has_plain_names(self.machines.at[frame.after >> 1].set)
             if not at.q & 1:
                 return not covers
             if not self.is_name(at.q):

@@ -52,6 +52,7 @@ cdef class KeyKinds:
     cdef int number(self, uint64_t a, uint64_t b) except -1
     cdef int machine_kind(self, int q) except -3
     cdef bint is_open(self, int set_) except -1
+    cdef bint has_plain_names(self, int set_) except -1
     cdef bint may_be_special(self, int set_, int length, int last) noexcept
     cdef int clear(self) except -1
     # internals

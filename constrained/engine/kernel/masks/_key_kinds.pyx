@@ -25,7 +25,7 @@ from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_free, ints_put, ints_room, map_free, map_get, map_put, pair)
 from constrained.engine.kernel.automaton._expansion cimport Expansion
 from constrained.engine.kernel.automaton._machines cimport Machine
-from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, NAMED, OTHER, PLAIN, POSITION
+from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, NAMED, PLAIN, POSITION
 from constrained.engine.kernel.automaton._written_keys cimport Table, Written
 from constrained.engine.kernel.masks._building cimport stored
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
@@ -100,8 +100,7 @@ cdef class KeyKinds:
             return kind
         m = self.machines.at[q >> 1]
         set_kind = self.set_kind(m.set)
-        if set_kind == UNIQUE or not self.is_open(m.set) and (
-                m.kind == OTHER or m.kind == POSITION and m.extra != AFTER):
+        if set_kind == UNIQUE or m.kind == POSITION and m.extra != AFTER and not self.is_open(m.set):
             kind = q
         elif m.kind == ENTRY or m.kind == BEGIN:
             kind = self.number(pair(m.kind, set_kind), pair(self.expansion.value(&m), m.more))
@@ -113,6 +112,10 @@ cdef class KeyKinds:
     cdef bint is_open(self, int set_) except -1:
         """Say whether any key may come where these are written, with which a name goes on as long as it is read."""
         return self.set_kind(set_) != UNIQUE and self.is_any(self.keys.sets[set_].table)
+
+    cdef bint has_plain_names(self, int set_) except -1:
+        """Say whether no token ends a name of an object, or one that is written, unless it begins with the quote."""
+        return self.set_kind(set_) != UNIQUE and self.keys.tables[self.keys.sets[set_].table].cells > 0
 
     # -- sets of written keys ------------------------------------------------------------------------------------------
 
