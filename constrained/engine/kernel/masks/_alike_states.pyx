@@ -2,8 +2,8 @@
 """States that no token tells apart: the mask of one is the mask of all.
 
 Most new states have a mask that is there already, and for most of these that can be known beforehand: they differ in
-which keys are written (`_key_kinds`), in what has been written of a key that any key may be, or in which text it was
-that has come to its end.
+which keys are written (`_key_kinds`), in what has been written of a key that any key may be, in which text it was that
+has come to its end, or in counts that are both far off.
 
     {"id": 1, "size": _     a value on [position behind "size", id and size written]    is like  … on [position]
     {"id": 1, "si_          any text on [OTHER, record "si], and the rest of "size"     is like  any text on [OTHER]
@@ -12,11 +12,12 @@ that has come to its end.
 Owns: what stacks are like, as numbers; `KeyKinds`; of states that are alike the first.  Borrows: the automaton, stacks,
 machines, positions and languages, objects; `Behind`, for the beginnings of keys; masks of texts, which say whether a
 token may hold two keys.
-Invariants: states with one index have equal masks.  A name that is being read allows nothing that any text would not
-unless it ends there, where its object is open: all its names are plain.
+Invariants: states with one index have equal masks.  A name that is being read beside a key that may be any text allows
+nothing that the key would not, unless the name ends there: such objects have plain names.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/test_alike_states.py`.
 Refused: what is left of names where only names may come, which is seen in nearly every mask.
-PERF: first tests of 300 MaskBench schemas: half of the masks of new states are found so, in 1 µs instead of 5.
+PERF: first tests of 300 schemas of MaskBench: of 20,667 masks of new states 9,685 are found so, in 0.3 µs each, and the
+median step, mask and advance, takes 2.3 µs instead of 4.8.
 """
 from cython cimport final
 from libc.stdint cimport int32_t

@@ -21,6 +21,7 @@ Refused: a greatest number of other keys, other keys in order.
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memchr
+from constrained.engine.memory._meter cimport work
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_free, ints_put, ints_room, map_free, map_get, map_put, pair)
 from constrained.engine.kernel.automaton._expansion cimport Expansion
@@ -37,6 +38,7 @@ cdef int JSON = Quoting.JSON
 
 cdef enum:
     ENDS = 8                # words of a set of lengths and last bytes
+    NAMED_ONE = 8           # ticks that it takes to look at a name
     SET = 16                # what a number is of, beside the kinds of machine states
     NUMBERED = 64           # bytes of a number, in a table that is a quarter to half full
     HEXED = 256             # in `before`: whether a hexadecimal digit is there, as any escape may end with
@@ -159,7 +161,8 @@ cdef class KeyKinds:
             return shape
         if self.before is None:
             self.look_at_tokens()
-        shape = UNIQUE
+        work(self.keys.meter, NAMED_ONE * t.names)
+        t, shape = &self.keys.tables[table], UNIQUE
         if self.objects.ways[t.quoting].count == 1 and self.objects.ways[t.quoting].opening[0] == QUOTE:
             cell = self.shared_cell(table)
             if cell is not None:
