@@ -107,6 +107,13 @@ def behind(Kernel kernel, int stack):
     return _within(kernel, lambda: _behind(kernel, stack))
 
 
+def alike(Kernel kernel, int state):
+    """Return a number that an automaton state shares with all others that no token tells from it, -1: it was found to
+    be like no other."""
+    _number(state, kernel.automaton.count, "state")
+    return _within(kernel, lambda: _alike(kernel, state))
+
+
 def unions(Kernel kernel):
     """Return how many unions of masks there are that masks of a kernel are based on."""
     return len(kernel.composer.unions.masks)
@@ -126,6 +133,11 @@ def _read(Kernel kernel, int state):
 
 def _split(Kernel kernel, int state):
     return kernel.composer.walk.light_state(state)
+
+
+def _alike(Kernel kernel, int state):
+    kernel.automaton.read(state)
+    return kernel.composer.alike.find(state)
 
 
 def _behind(Kernel kernel, int stack):

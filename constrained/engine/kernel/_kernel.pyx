@@ -16,6 +16,7 @@ from another.  What stands behind an arrow uses what the arrow points to:
     masks/      Automaton <- Builder <- IndependentMasks <- FiniteTexts <- TextEnds, Composer
                 Automaton <- Walk <- FiniteTexts, TextEnds    Behind <- TextEnds    SharedStates, TextEnds <- Composer
                 Automaton <- Staying <- Builder               Unions <- TextEnds, Composer
+                Objects <- KeyKinds <- AlikeStates <- Composer
 
 Owns: the parts, the lock, the roots.  Borrows: the vocabulary's store of context-independent masks.
 Invariants: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.  Whatever raises
@@ -288,7 +289,8 @@ cdef class Kernel:
     cdef long held(self) noexcept:
         """Return an estimate of the memory that the parts hold and that bounds them."""
         return (self.root_bytes + self.languages.bytes + self.stacks.bytes + self.machines.bytes
-                + self.objects.keys.bytes + self.automaton.bytes + self.composer.bytes)
+                + self.objects.keys.bytes + self.automaton.bytes + self.composer.bytes
+                + self.composer.alike.held())
 
     cdef bint full(self) noexcept:
         return self.gone or self.bytes > self.max_bytes

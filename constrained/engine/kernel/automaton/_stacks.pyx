@@ -194,7 +194,10 @@ cdef class Stacks:
 
     cdef int record_step(self, int stack, int byte) except -1:
         """Return the stack whose records have one more byte."""
-        cdef int known = map_get(&self.stepped, stack, byte), i, record, first
+        cdef int known, i, record, first
+        # PERF: one frame is as soon settled as looked up; nearly all are single, and new
+        cdef bint single = self.first.at[stack + 1] == self.first.at[stack] + 3
+        known = -1 if single else map_get(&self.stepped, stack, byte)
         if known >= 0:
             return known
         first = self.begin()
@@ -206,8 +209,9 @@ cdef class Stacks:
         if self.frames.size - first > 3:
             self.sort_frames(first)
         known = self.settle(first)
-        map_put(&self.stepped, stack, byte, known)
-        self.bytes += KEY
+        if not single:
+            map_put(&self.stepped, stack, byte, known)
+            self.bytes += KEY
         return known
 
     cdef int record_with(self, int record, int byte) except -1:

@@ -8,6 +8,7 @@ from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.automaton._dispatch cimport Dispatches
 from constrained.engine.kernel.automaton._machines cimport Machines
 from constrained.engine.kernel.automaton._stacks cimport Stacks
+from constrained.engine.kernel.masks._alike_states cimport AlikeStates
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer, Mask
@@ -41,10 +42,12 @@ cdef class Composer:
     cdef Map ids                    # digest -> a state with such a mask
     cdef long bytes                 # that finished masks take; an estimate
     cdef Behind behind
+    cdef AlikeStates alike
     cdef Unions unions
     cdef TextEnds ends
 
     cdef Mask* compose(self, int state) except NULL
+    cdef Mask* made(self, int state) except NULL
     cdef int drop(self) noexcept
     cdef int clear(self) except -1
     cdef void release(self) noexcept

@@ -9,8 +9,8 @@ example is worked through in docs/kernel.md.
     text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
     state that others are like ── shared mask ──► tokens, and exits ── walk from the state behind the member ──► tokens
 
-Owns: the buffer, the finished masks, `Behind`, `TextEnds`, `SharedStates`, `Unions`.  Borrows: automaton and machines,
-stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
+Owns: the buffer, the finished masks, `AlikeStates`, `Behind`, `TextEnds`, `SharedStates`, `Unions`.  Borrows: automaton
+and machines, stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
 Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks that
 differ from one base in the same blocks are one block of memory; between masks the buffer is empty.
 Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
@@ -26,6 +26,7 @@ from constrained.engine.kernel.automaton._closure cimport FINAL
 from constrained.engine.kernel.automaton._dispatch cimport Dispatches
 from constrained.engine.kernel.automaton._machines cimport Machine, Machines
 from constrained.engine.kernel.automaton._stacks cimport Stacks
+from constrained.engine.kernel.masks._alike_states cimport AlikeStates
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._mask_buffer cimport (
@@ -33,6 +34,7 @@ from constrained.engine.kernel.masks._mask_buffer cimport (
     is_same_mask, mask_bytes, pack)
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
+from constrained.engine.kernel.masks._key_kinds cimport UNIQUE
 from constrained.engine.kernel.masks._shared_states cimport InMember, SharedStates, NOT_MET
 from constrained.engine.kernel.masks._text_ends cimport TextEnds
 from constrained.engine.kernel.masks._unions cimport Unions
@@ -60,6 +62,7 @@ cdef class Composer:
         self.unions = Unions(self.meter, self.masks.store, self.masks.builder.counter, self.trie.words)
         self.ends = TextEnds(self.behind, dispatches, finite, self.unions)
         self.ends.buffer = &self.buffer
+        self.alike = AlikeStates(self.behind, self.walk, self.masks)
         self.shared_states = SharedStates(self.automaton, dispatches.expansion, self.masks.builder.counter)
         buffer_begin(&self.buffer, self.trie.words)
         buffer_begin(&self.aside, self.trie.words)
@@ -79,6 +82,7 @@ cdef class Composer:
         self.release()
         self.bytes = 0
         self.behind.clear()
+        self.alike.clear()
         self.shared_states.clear()
         self.unions.clear()
         return self.walk.clear()
@@ -92,14 +96,26 @@ cdef class Composer:
         return self.finite.drop()
 
     cdef Mask* compose(self, int state) except NULL:
-        """Return the mask of a state, one that is there already where another state has the same."""
+        """Return the mask of a state, that of another one where no token tells them apart."""
         cdef Mask* mask
-        cdef uint64_t digest
-        cdef int twin
+        cdef int kind
         if self.automaton.states[state].unread:
             self.automaton.read(state)
             if self.automaton.states[state].mask != NULL:
                 return self.automaton.states[state].mask
+        kind = self.alike.find(state)
+        if kind != UNIQUE and self.alike.first.at[kind] != UNIQUE:
+            return self.automaton.states[self.alike.first.at[kind]].mask
+        mask = self.made(state)
+        if kind != UNIQUE:
+            self.alike.first.at[kind] = state
+        return mask
+
+    cdef Mask* made(self, int state) except NULL:
+        """Make the mask of a state, one that is there already where another state has the same."""
+        cdef Mask* mask
+        cdef uint64_t digest
+        cdef int twin
         self.fill(state)
         mask = pack(&self.buffer, &self.finished, &digest)
         twin = map_get(&self.ids, digest, 0)

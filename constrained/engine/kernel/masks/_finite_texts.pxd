@@ -22,6 +22,8 @@ cdef class FiniteTexts:
     cdef Languages languages
     cdef int32_t* lows              # (longest + 2,) for each depth the texts that are left: [low, high)
     cdef int32_t* highs
+    cdef int32_t* least             # and the first and the last of the characters with which they go on
+    cdef int32_t* most
     cdef int32_t* marks             # (256,) bytes that a text may begin with; zeros between
 
     cdef int add(self, MaskBuffer* buffer, int q, int stack, int node) except -1
@@ -32,6 +34,7 @@ cdef class FiniteTexts:
     cdef int walk_texts(self, MaskBuffer* buffer, int q, int stack, int at, int stop, int base) except -1
     cdef int leave_name(self, MaskBuffer* buffer, list exits, LanguageAt* start, int i, int q, int stack) except -1
     cdef int put_off(self, MaskBuffer* buffer, int state, int node) except -1
+    cdef void enter(self, const LanguageAt* start, int depth, int low, int high) noexcept
     cdef bint may_leave(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept
     cdef bint is_taken(self, int stack) noexcept
     cdef int state_of(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1

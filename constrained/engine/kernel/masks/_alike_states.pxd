@@ -1,0 +1,60 @@
+# cython: language_level=3
+from cython cimport final
+from constrained.engine.kernel._tables cimport Ints, Map
+from constrained.engine.kernel.automaton._automaton cimport Automaton
+from constrained.engine.kernel.automaton._machines cimport Machines
+from constrained.engine.kernel.automaton._objects cimport Objects
+from constrained.engine.kernel.automaton._stacks cimport Stacks
+from constrained.engine.kernel.masks._behind cimport Behind
+from constrained.engine.kernel.masks._independent cimport IndependentMasks
+from constrained.engine.kernel.masks._key_kinds cimport KeyKinds
+from constrained.engine.kernel.texts._languages cimport Languages
+from constrained.engine.kernel.texts._positions cimport Positions
+
+
+cdef struct Pair:       # a configuration, and then what it is like
+    int q, stack
+    bint is_key         # whether it is in a key without a name, and whether all that a name goes on with may be one
+    bint is_any
+
+cdef struct Frame:      # the only one of a stack
+    int after, record, parent
+
+
+@final
+cdef class AlikeStates:
+    cdef Automaton automaton        # borrowed, as the next seven
+    cdef Stacks stacks
+    cdef Machines machines
+    cdef Objects objects
+    cdef Positions positions
+    cdef Languages languages
+    cdef Behind behind
+    cdef IndependentMasks masks
+    cdef int any_text               # number of the language
+    cdef KeyKinds kinds             # owned
+    cdef dict rests                 # what is left of a text -> number
+    cdef Ints stack_kinds           # of each stack what it is like, or NOT_ASKED
+    cdef Map ids                    # (configurations before, one more) -> number
+    cdef Ints first                 # of such a number: the first state that has all of them, UNIQUE: none
+
+    cdef int find(self, int state) except -2
+    cdef long held(self) noexcept
+    cdef int clear(self) except -1
+    # internals
+    cdef void release(self) noexcept
+    cdef int with_one(self, int index, int q, int stack) except -1
+    cdef bint find_key(self, Pair* at) except -1
+    cdef int record_kind(self, int q, const Frame* frame) except -2
+    cdef bint is_special(self, const Frame* frame) except -1
+    cdef bint find_other(self, Pair* at, bint covers) except -1
+    cdef bint has_one(self, int stack, Frame* frame) noexcept
+    cdef bint is_name(self, int q) noexcept
+    cdef bint is_last(self, int q) noexcept
+    cdef int text_kind(self, int q) except -1
+    cdef int rest(self, int q, str text) except -1
+    cdef int end_name(self, Pair* at, const Frame* frame) except -1
+    cdef int framed(self, int after, int record, int parent, int level) except -1
+    cdef int stack_kind(self, int stack, int level) except -2
+    cdef int after_kind(self, int frame) except -3
+    cdef int parent_kind(self, int frame, int level) except -2

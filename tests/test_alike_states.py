@@ -1,0 +1,149 @@
+"""States that no token tells apart share a mask; whether one could is asked of vocabularies that have such tokens."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from constrained import ConstrainedError, Grammar, Vocabulary, compile
+
+look = pytest.importorskip("constrained.engine.kernel._inspection")
+
+LETTERS = [*map(chr, range(32, 127)), "\n", "é"]
+OPEN = {"properties": {"a": {"type": "string"}, "bb": {"type": "string"}, "c": {"type": "integer"}}}
+CLOSED = {**OPEN, "additionalProperties": False}
+MIXED = {**OPEN, "patternProperties": {"^x": {"type": "integer"}}}
+NEEDED = {**OPEN, "required": ["bb"]}
+
+# (schema, two beginnings, a token that tells one from the other; "": none can, None: letters do)
+PAIRS = [
+    (OPEN, '{"a":"', '{"bb":"', '","a"'),
+    (OPEN, '{"a":"x","d":"', '{"bb":"x","d":"', '","a"'),
+    (OPEN, '{"d":1,"', '{"e":1,"', 'd":'),
+    (OPEN, '{"x', '{"y', 'x":1,"x":'),
+    (OPEN, '{"a', '{"bb', 'a"'),
+    (OPEN, '{"a":"","a', '{"c":0,"c', 'xa"'),
+    (OPEN, '{"a":"",', '{"bb":"",', '"a"'),
+    (OPEN, '{"c":', '{"a":"x","c":', '0,"a"'),
+    (CLOSED, '{"a":"', '{"bb":"', '","a'),
+    (CLOSED, '{"a":"","bb":"', '{"bb":"","c":1,"a":"', None),
+    (CLOSED, '{"a":"","bb":"', '{"c":0,"bb":"', '","a'),
+    (CLOSED, '{"a":"","c":', '{"bb":"","c":', '0,"b'),
+    (CLOSED, '{"a', '{"bb', '","a'),
+    (CLOSED, '{"a":"', '{"a":"","bb":"","c":1', None),
+    (CLOSED, '{"a":"', '{"a":"","c":1,"bb":"', None),
+    (MIXED, '{"a":"', '{"bb":"', '","a'),
+    (MIXED, '{"a":"', '{"bb":"', '","a"'),
+    (MIXED, '{"aq', '{"bq', 'a"'),
+    (MIXED, '{"b', '{"q', 'b"'),
+    (MIXED, '{"a', '{"bb', 'a"'),
+    (MIXED, '{"x":0,"a":"', '{"a":"","y":0,"bb":"', '","x"'),
+    (NEEDED, '{"a":"', '{"bb":"', None),
+    (NEEDED, '{"a":"', '{"x":"', '","a"'),
+    (OPEN, '{"a', '{"c', None),
+    (OPEN, '{"a', '{"x', None),
+    ({"enum": ["axy", "bxy", "bxz"]}, '"ax', '"bxz', None),
+    ({"items": {"type": "string", "maxLength": 3}}, '["', '["a', "abcd"),
+    ({"items": {"type": "string", "maxLength": 3}}, '["a', '["abc', None),
+    ({"items": {"enum": ["axy", "bxy", "c"]}}, '["ax', '["axy","bx', ""),
+]
+
+
+def _kernel(schema, texts, kind="compiled", whitespace="compact"):
+    ids = len(texts)
+    vocabulary = Vocabulary([text.encode() for text in texts], special={"<eos>": ids}, stop=[ids], size=ids + 1)
+    return compile(Grammar.from_json_schema(schema, whitespace=whitespace), vocabulary, kernel=kind).place()
+
+
+def _are_alike(schema, texts, *beginnings):
+    kernel, start = _kernel(schema, texts)
+    states = [kernel.step_bytes(start, beginning.encode()) for beginning in beginnings]
+    assert all(states) and len(set(states)) == len(states)
+    numbers = {look.alike(kernel, state) for state in states}
+    if len(numbers) == 1 and numbers != {-1}:
+        kernel.mask(states[0])
+        masks = kernel.sizes()["masks"]
+        assert all((kernel.mask(states[0]) == kernel.mask(state)).all() for state in states)
+        assert kernel.sizes()["masks"] == masks
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("schema", "one", "other", "telling"), PAIRS)
+def test_states_are_alike_unless_a_token_tells_them_apart(schema, one, other, telling):
+    schema = schema if "enum" in schema or "items" in schema else {"type": "object", **schema}
+    if telling is None:
+        assert not _are_alike(schema, LETTERS, one, other)
+    else:
+        assert _are_alike(schema, LETTERS, one, other)
+        assert not telling or not _are_alike(schema, [*LETTERS, telling], one, other)
+
+
+BITS = [
+    *"ab\"\",,::{}[] \n\\1-", "ab", "u0061", "u00", "61", "null", '""', '","', '":"', '":1', ',"', '",', 'a"', '"a', '"a"',
+    '"b":1', '{"a', '\\"', "}}", '":{"', '":{}', "é", "\\n", ".", ',"a":1', '":1}', '},"', "true", "x", "/",
+]  # fmt: skip
+NAMES = ["a", "b", "ab", "a.", "", '"', "\\", "/", "é", "x", "aa", "\n", ",", ":", "x1"]
+PATTERNS = [
+    {"^a": {"type": "integer"}},
+    {"b$": {}},
+    {"^x": {"type": "integer"}, "[.]$": {}},
+    {"^[ab]{1,3}$": {"const": 1}},
+]
+LEAVES = [
+    {"type": "string"}, {"type": "integer"}, {}, {"enum": ["a", "b.", 1]}, {"const": "x"}, {"type": "string", "maxLength": 2},
+]  # fmt: skip
+
+
+def _texts(luck):
+    """Return tokens, some of which have any byte before a quote, or no letter, or no hexadecimal digit."""
+    more = {"".join(luck.choices(BITS, k=luck.randrange(1, 4))) for _ in range(luck.randrange(60))}
+    forbidden = luck.choice(["", "0123456789abcdefABCDEF", "0123456789abcdefuxABCDEF"])
+    return sorted({*LETTERS, *(text for text in more if not any(digit + '"' in text for digit in forbidden))})
+
+
+def _schema(luck, level=0):
+    kind = luck.randrange(9) if level <= 2 else 0
+    if kind < 2:
+        return luck.choice(LEAVES)
+    if kind == 2:
+        return {"type": "array", "items": _schema(luck, level + 1)}
+    if kind == 3:
+        return {"anyOf": [_schema(luck, level + 1), _schema(luck, level + 1)]}
+    names = luck.sample(NAMES, luck.randrange(5))
+    schema = {"type": "object", "properties": {name: _schema(luck, level + 1) for name in names}}
+    for chance, more in [
+        (0.5, {"required": names[: luck.randrange(5)]}), (0.2, {"additionalProperties": False}),
+        (0.3, {"additionalProperties": _schema(luck, level + 1)}), (0.15, {"minProperties": luck.randrange(4)}),
+        (0.15, {"maxProperties": luck.randrange(1, 4)}), (0.3, {"patternProperties": luck.choice(PATTERNS)}),
+    ]:  # fmt: skip
+        if luck.random() < chance:
+            schema |= more
+    return schema
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_masks_of_alike_states_are_those_of_the_twin(seed):
+    luck = random.Random(seed)
+    schema = {"type": "object", "properties": {"a": _schema(luck), "b": {}, "x": _schema(luck)}}
+    schema |= luck.choice([{}, {}, {"additionalProperties": False}])
+    texts, whitespace = _texts(luck), luck.choice(["compact", "canonical", "flexible"])
+    try:
+        (kernel, start), (plain, beginning) = (
+            _kernel(schema, texts, kind, whitespace) for kind in ("compiled", "plain")
+        )
+    except ConstrainedError:  # such as a schema that nothing fits
+        return
+    for _ in range(6):
+        state, twin, read = start, beginning, ""
+        for _ in range(25):
+            mask, expected = kernel.mask(state), plain.mask(twin)
+            assert (mask == expected).all(), (schema, whitespace, read, texts)
+            allowed = [token for token in range(len(texts)) if expected[token >> 5] >> np.uint32(token & 31) & 1]
+            if not allowed:
+                break
+            telling = [token for token in allowed if set('",:{}').intersection(texts[token])]
+            token = luck.choice(telling if telling and luck.random() < 0.5 else allowed)
+            state, twin, read = kernel.step_token(state, token), plain.step_token(twin, token), read + texts[token]
