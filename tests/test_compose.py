@@ -12,11 +12,13 @@ import constrained as c
 from constrained import Grammar, GrammarError, LimitExceeded, Rejected
 from constrained.grammar import Embedded, Literal, Pattern, Ref, Rule, Special
 from constrained.grammar.compose import suffix_automaton
+from constrained.regex import EPSILON, NEVER
 
 VOCABULARY = c.Vocabulary(
     [bytes([byte]) for byte in range(256)], special={"<end>": 256, "aba": 257}, stop=[256], size=258
 )
 WORDS = ["".join(word) for size in range(6) for word in itertools.product("ab", repeat=size)]
+NOTHING, NO_TEXT = Pattern(EPSILON, "()"), Pattern(NEVER, "(?!)")
 A, B, AB = Grammar.from_regex("a+"), Grammar.from_regex("b|"), Grammar.from_lark('start: "ab" start |')
 
 
@@ -68,6 +70,12 @@ COMPOSED = {
     "a rule by a Lark text that looks ahead": (
         Grammar.from_lark('start: "a" inner "a"', define={"inner": Grammar.from_lark('start: /a(?!b)/ /[ab]+/')}), lambda: {
         "aa" + rest + "a" for rest in WORDS if rest.startswith("a")}),
+    "texts that are empty": (
+        Grammar({"start": Rule("start", ((Literal(""), Literal("a"), NOTHING, Ref("end")), (NOTHING,))), "end": Rule("end", ((Literal(""),), (Literal("b"),)))}),
+        lambda: {"", "a", "ab"}),
+    "an alternative without a text": (
+        Grammar({"start": Rule("start", ((Literal("a"),), (NO_TEXT, Literal("b")), (Ref("never"),))), "never": Rule("never", ((Literal("b"), Ref("never")),))}),
+        lambda: {"a"}),
 }  # fmt: skip
 
 

@@ -12,10 +12,10 @@ from definitions import DEFINITIONS
 from laws import assert_mask_is_accepts, unpacked
 
 import constrained as c
-from constrained.formats.binding import arguments, sequence
+from constrained.formats.binding import arguments, beginnings, sequence
 from constrained.formats.binding.beginnings import Beginning, Parts, signs_of
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule
-from constrained.machine import LiteralSet, Quoting, Text
+from constrained.machine import Bytes, LiteralSet, Quoting, Text
 from constrained.regex import matches, parse_python
 from constrained.schema import embed
 
@@ -154,11 +154,22 @@ def _grammar_of(state):
     return Grammar({"start": Rule("start", ((Embedded("value", Held()),),))})
 
 
-def test_parts_alike_are_read_once():
-    parts = Parts({**WRITTEN, "property_order": "schema"})
-    assert parts.state({"type": "string", "description": "a city"}) is parts.state({"title": "Town", "type": "string"})
-    assert parts.state(TEXT) != parts.state(MANY)
-    assert parts.state({**TEXT, "minLength": 1}) != parts.state(TEXT)
+def test_parts_alike_are_read_once(monkeypatch):
+    parts, read = Parts({**WRITTEN, "property_order": "schema"}), []
+    monkeypatch.setattr(beginnings, "embed", lambda schema, **options: read.append(schema) or embed(schema, **options))
+    alike = [TEXT, {**TEXT, "description": "a city"}, {"title": "Town", **TEXT}]
+    assert len({id(parts.state(schema)) for schema in alike}) == len(read) == 1
+    others = [MANY, {**TEXT, "minLength": 1}, {"type": "integer"}, {"enum": ["a"]}, {"enum": ["b"]}]
+    for schema in others:
+        assert parts.state(schema) == embed(schema, **WRITTEN, property_order="schema").state() != parts.state(TEXT)
+    assert len(read) == 1 + len(others)
+
+
+def test_open_objects_have_keys_that_are_not_in_sight():
+    options = {**WRITTEN, "property_order": "schema", "closed": False}
+    for schema, unread in ((KEYS[1], False), (KEYS[2], True), ({}, False)):
+        state = arguments.Arguments({"type": "object", **schema}, options, early=Parts(options)).state()
+        assert isinstance(state, Bytes) is unread and isinstance(state, Beginning) is not unread
 
 
 @pytest.mark.parametrize(
