@@ -16,6 +16,10 @@ OPEN = {"properties": {"a": {"type": "string"}, "bb": {"type": "string"}, "c": {
 CLOSED = {**OPEN, "additionalProperties": False}
 MIXED = {**OPEN, "patternProperties": {"^x": {"type": "integer"}}}
 NEEDED = {**OPEN, "required": ["bb"]}
+EITHER = {"anyOf": [
+    {"type": "array", "items": {"type": "object", "properties": {"k": {"const": 1}}, "additionalProperties": {"type": "integer"}}},
+    {"type": "array", "items": {"type": "object", "properties": {"k": {"const": 2}}, "additionalProperties": {"type": "string"}}},
+]}  # fmt: skip
 
 # (schema, two beginnings, a token that tells one from the other; "": none can, None: letters do)
 PAIRS = [
@@ -42,6 +46,16 @@ PAIRS = [
     (MIXED, '{"x":0,"a":"', '{"a":"","y":0,"bb":"', '","x"'),
     (NEEDED, '{"a":"', '{"bb":"', None),
     (NEEDED, '{"a":"', '{"x":"', '","a"'),
+    ({**CLOSED, "required": ["bb"]}, '{"a":"', '{"bb":"', None),
+    ({**CLOSED, "required": ["bb"]}, '{"bb":"","a":"', '{"c":1,"bb":"', '","a'),
+    ({**CLOSED, "minProperties": 2}, '{"a":"', '{"a":"","bb":"', None),
+    ({**CLOSED, "minProperties": 2}, '{"a":"","bb":"', '{"c":1,"a":"', '","b'),
+    ({**OPEN, "minProperties": 3}, '{"a":"', '{"bb":"', '","a"'),
+    ({**OPEN, "minProperties": 3}, '{"a":"', '{"a":"","x":"', None),
+    ({**OPEN, "minProperties": 2}, '{"a":"","x":"', '{"c":1,"y":1,"bb":"', '","a"'),
+    (EITHER, '[{"q', '[{"k":1,"q', None),
+    (EITHER, '[{"q', '[{"k":2,"q', None),
+    (EITHER, '[{"k":1,"q', '[{"k":1,"p', ""),
     (OPEN, '{"a', '{"c', None),
     (OPEN, '{"a', '{"x', None),
     ({"enum": ["axy", "bxy", "bxz"]}, '"ax', '"bxz', None),
@@ -73,7 +87,7 @@ def _are_alike(schema, texts, *beginnings):
 
 @pytest.mark.parametrize(("schema", "one", "other", "telling"), PAIRS)
 def test_states_are_alike_unless_a_token_tells_them_apart(schema, one, other, telling):
-    schema = schema if "enum" in schema or "items" in schema else {"type": "object", **schema}
+    schema = schema if {"enum", "items", "anyOf"} & schema.keys() else {"type": "object", **schema}
     if telling is None:
         assert not _are_alike(schema, LETTERS, one, other)
     else:
