@@ -47,6 +47,12 @@ def test_the_examples_of_docstrings_run(name, capsys):
     assert not failed, capsys.readouterr().out
 
 
+def test_nothing_is_left_of_a_merge():
+    pages = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "grammars").glob("*"), *(ROOT / "tests").rglob("*.md")]
+    marks = re.compile("^(<<<<<<< |>>>>>>> )", re.MULTILINE)
+    assert [path.name for path in pages if path.is_file() and marks.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_every_page_is_in_the_table_of_contents():
     listed = re.search(r"```\{toctree\}.*?\n\n(.*?)```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)[
         1
