@@ -17,7 +17,7 @@ from constrained.formats.binding.beginnings import Beginning, Parts, signs_of
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule
 from constrained.machine import Bytes, LiteralSet, Quoting, Text
 from constrained.regex import matches, parse_python
-from constrained.schema import embed
+from constrained.schema import EmbeddedSchema, embed
 
 KERNELS = ["plain", "compiled"]
 TEXT, FEW, MANY = {"type": "string"}, {"enum": ["a"]}, {"type": "array", "items": {"type": "integer"}}
@@ -105,6 +105,17 @@ def test_waiting_arguments_are_not_made(monkeypatch):
     state = made.state()
     assert isinstance(state, Beginning)
     assert [low for low, _, _ in state.expand().ranges] == [ord("{")]
+
+
+def test_arguments_that_were_read_wait_again_where_tags_are_tokens(monkeypatch):
+    """As when a file is loaded, whose fingerprint takes the schemas of all tools."""
+    grammar = c.ChatFormat.load("glm-4.7").grammar([{"name": "f", "parameters": PARAMETERS["required"]}])
+    (machine,) = (symbol.machine for symbol in grammar.symbols() if isinstance(symbol, Embedded))
+    assert machine.fingerprint
+    monkeypatch.setattr(arguments, "embed", lambda *_, **__: pytest.fail("the schema was read"))
+    monkeypatch.setattr(EmbeddedSchema, "with_specials", lambda *_: pytest.fail("the schema was read again"))
+    marked = machine.with_specials(machine.markers)
+    assert marked is not machine and isinstance(marked.state(), Beginning)
 
 
 WRITTEN = {"surface": "json", "spelling": "canonical", "whitespace": "flexible", "closed": True, "avoid": ()}

@@ -81,7 +81,7 @@ class Arguments:
         marked._schema, marked._plain, marked._left_out = self._schema, self._plain, self._left_out
         marked._early = self._early
         marked._options = {**self._options, "tags": tags._replace(specials=specials)}
-        marked._made = None if self._made is None else self._made.with_specials(names)
+        marked._made = None if self._made is None or self._plain else self._made.with_specials(names)
         return marked
 
     @property
