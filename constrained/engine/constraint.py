@@ -18,6 +18,7 @@ from dataclasses import astuple
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from constrained.engine.ahead import prepare
 from constrained.engine.kernels import Kernel, kernel_class
 from constrained.engine.options import CACHE_BYTES, CompileOptions, options_of
 from constrained.engine.tokens.vocabulary import Vocabulary
@@ -62,10 +63,10 @@ def compile(
     deadline: seconds that any one call may take.
     cancelled: asked about every millisecond of work; true ends the call.
 
-    Cost: what the grammar's first state costs, of rules and patterns its first masks; everything else happens when a
-    generation first gets there.  Only what looks like too much work is tried at once, see `rehearsal`.
+    Cost: what the grammar's first state costs, of rules and patterns its first masks, of a large schema as long again,
+    see `ahead`; else all happens when a generation first gets there, but for what looks like too much, see `rehearsal`.
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
-    Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.
+    Raises: GrammarError: no word at all.  VocabularyError: the vocabulary lacks a special token that the grammar names.
     LimitExceeded: too much work, here or in any method of a matcher, which is then unchanged; what has been computed
     stays, and calls may be repeated.  ConstrainedError: an unknown kernel, a bound out of range.
     """
@@ -77,6 +78,7 @@ def compile(
     found = Constraint(grammar, vocabulary, options)
     if getattr(grammar, "heavy", False) or getattr(grammar, "has_own_rules", False):
         importlib.import_module("constrained.engine.rehearsal").rehearse(found)
+    prepare(found)
     return found
 
 
@@ -179,7 +181,7 @@ class Constraint:
 
     @property
     def min_tokens(self) -> int:
-        """The tokens of the shortest word, as far as is known: an upper bound, see `Matcher.shortest_completion`."""
+        """The tokens of the shortest word known: an upper bound, see `Matcher.shortest_completion`."""
         return len(self.matcher().shortest_completion())
 
     def completions(self) -> Completions:
@@ -242,11 +244,9 @@ class Constraint:
         self._explored().remember(places)
 
     def _explored(self) -> Explorer:
-        from constrained.engine.warm import Explorer
-
         if self._explorer is None:
-            self._explorer = Explorer(self)
-        return self._explorer
+            self._explorer = importlib.import_module("constrained.engine.warm").Explorer(self)
+        return cast("Explorer", self._explorer)
 
     def save(
         self, path: str | os.PathLike[str], *,

@@ -21,15 +21,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from importlib import import_module
 from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from constrained.engine.ahead import preparation
 from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.bitmask import number
-from constrained.engine.twin.automaton import PlainKernel
 from constrained.engine.typical import TypicalText, following_keys
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, VocabularyError, shown
 from constrained.grammar.symbols import Embedded
@@ -79,7 +78,7 @@ class Explorer:
         self._seen = {start._path[-1]}
         self._todo: list[_Text] = [(0.0, 0, -1, b"", start._path[-1])]
         self._row = np.zeros((1, self._constraint.vocabulary.words), np.int32)
-        self._preparation = _preparation(self._constraint, start._kernel)
+        self._preparation = preparation(self._constraint, start._kernel)
         self._ahead: list[int] | None = None  # tokens of a typical text that are still to be read, the next one last
         self._reached = -1  # the place behind those that were
         # of masks: others need not wait for one that takes long
@@ -317,13 +316,6 @@ class Explorer:
                 if found is not None:
                     self._found[self._again - 1] = found
         return True
-
-
-def _preparation(constraint: Constraint, kernel: Any) -> Any:
-    """Return what prepares a grammar's parts, None where the kernel is the plain one, which has no parts."""
-    if isinstance(kernel, PlainKernel):
-        return None
-    return import_module("constrained.engine.kernel._preparation").Preparation(kernel, constraint._root)
 
 
 def _cursor(constraint: Constraint) -> Matcher:

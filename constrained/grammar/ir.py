@@ -335,13 +335,17 @@ class Grammar:
         """Whether it has rules or patterns, of no chat format: nothing says what these take until masks are made."""
         return not self.stops and not {Embedded, Ref}.issuperset(map(type, self._symbols))
 
+    @once
+    def reading_units(self) -> int:
+        """Units of work that it took to read the schema that is all of the grammar; 0: it is something else."""
+        alone = self._symbols[0] if len(self.rules) == len(self._symbols) == 1 else None
+        return int(getattr(alone.machine, "reading_units", 0)) if isinstance(alone, Embedded) else 0
+
     @property
     def weight(self) -> int:
         """Estimated bytes of Python objects that the embedded machines keep alive."""
-        found = 0
-        for symbol in self._symbols:
-            found += getattr(symbol.machine, "weight", 0) if isinstance(symbol, Embedded) else 0
-        return found
+        embedded = [symbol.machine for symbol in self._symbols if isinstance(symbol, Embedded)]
+        return sum([getattr(machine, "weight", 0) for machine in embedded])
 
     @once
     def _lowering(self) -> Alone | Lowering:

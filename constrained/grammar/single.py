@@ -38,6 +38,7 @@ def of_machine(machine: Any) -> Grammar:
         _texts=machine.markers - specials,
         _lowering=Alone(symbol, specials),
         heavy=symbols if machine.heavy else (),
+        reading_units=machine.reading_units,
         has_own_rules=False,
     )
     return grammar

@@ -38,6 +38,8 @@ class Kernels:
         self._live: WeakSet[Any] = WeakSet()
         # by kernel: the starts and patterns that were rehearsed in it, and the units of work that were allowed for it
         self.rehearsed: WeakKeyDictionary[Any, dict[Hashable, int]] = WeakKeyDictionary()
+        # by kernel: the starts that something was made for ahead of a generation
+        self.prepared: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()
 
     def clear(self) -> None:
         """Let later constraints start afresh; those that are alive keep what they have."""
