@@ -156,6 +156,13 @@ def test_deadlines_and_whoever_cancels_end_it_without_an_error(monkeypatch):
     assert 0 < asked.options.max_work - asked.budget.left < 2 * ahead.MOST
 
 
+def test_what_was_begun_is_the_last(monkeypatch):
+    monkeypatch.setattr(ahead, "preparation", lambda *_: Endless())
+    constraint = compiled(LARGE["conjunctions"])
+    units = ahead.units_ahead(constraint)
+    assert units <= constraint.options.max_work - constraint.budget.left < units + 200
+
+
 class Endless:
     """A preparation that never gets to the end."""
 
@@ -182,5 +189,7 @@ def test_it_ends_where_others_wait_or_the_kernel_is_full(monkeypatch, without):
     constraint = compiled(LARGE["patterns"])
     assert len(asked) == 4 and asked[0].wanted is not None
     assert masks(constraint, 3) == masks(without(LARGE["patterns"]), 3)
+    asked.clear()
     full = compiled(LARGE["patterns"], cache_bytes=0)
+    assert not asked, "there is no room for anything"
     assert masks(full, 3) == masks(constraint, 3)
