@@ -160,7 +160,8 @@ def test_what_was_begun_is_the_last(monkeypatch):
     monkeypatch.setattr(ahead, "preparation", lambda *_: Endless())
     constraint = compiled(LARGE["conjunctions"])
     units = ahead.units_ahead(constraint)
-    assert units <= constraint.options.max_work - constraint.budget.left < units + 200
+    spent = constraint.options.max_work - constraint.budget.left  # compiling takes some, too
+    assert units <= spent < units + 1_000 < ahead.MOST
 
 
 class Endless:
