@@ -156,6 +156,15 @@ def test_deadlines_and_whoever_cancels_end_it_without_an_error(monkeypatch):
     assert 0 < asked.options.max_work - asked.budget.left < 2 * ahead.MOST
 
 
+def test_what_cannot_be_made_is_said_where_it_matters(monkeypatch):
+    class Refusing:
+        def go_on(self, budget):
+            raise c.UnsupportedSchema("not this one")
+
+    monkeypatch.setattr(ahead, "preparation", lambda *_: Refusing())
+    assert compiled(LARGE["formats"]).matcher().is_accepting() is False
+
+
 def test_what_was_begun_is_the_last(monkeypatch):
     monkeypatch.setattr(ahead, "preparation", lambda *_: Endless())
     constraint = compiled(LARGE["conjunctions"])

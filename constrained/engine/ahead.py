@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from constrained.engine.twin.automaton import PlainKernel
-from constrained.errors import LimitExceeded
+from constrained.errors import ConstrainedError
 from constrained.work import Budget, Preempted
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def prepare(constraint: Constraint) -> None:
     try:
         while found is not None and budget.left > room and not kernel.is_full() and found.go_on(budget):
             pass
-    except (LimitExceeded, Preempted):
-        pass  # the rest when it is needed
+    except (ConstrainedError, Preempted):
+        pass  # the rest when it is needed, and what is wrong with it
     own = constraint.budget
     own.left = max(0, own.left - (units + room - max(0, budget.left)))
 
