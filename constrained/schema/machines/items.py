@@ -17,6 +17,7 @@ distinct.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from operator import itemgetter
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _UNITS = 20  # of work, to look at one state
 _FEW_PLACES = 16  # that are looked at for a text that leads on
+_DEEPEST = 3  # searches inside of one another
 _NONE: frozenset[str] = frozenset()
 
 
@@ -252,27 +254,46 @@ class Place:
 
     def leads_on(self) -> bool:
         """Say whether a text of which there are endlessly many lies on some way out; False also where that is not seen
-        at a few places.
+        at a few places, or in a search inside of searches, as of sets of sets of sets.
         """
-        if self._leads_on is None:
-            trail, seen = [self], {self}
-            open_ = [_further(self)]
-            while open_ and self._leads_on is None:
-                following = next((place for place in open_[-1] if place not in seen), None)
-                if following is None:
-                    del open_[-1], trail[-1]
-                elif following._leads_on or any(text.is_endless for text in following.ways().texts):
-                    for place in (*trail, following):
-                        place._leads_on = True
-                elif len(seen) < _FEW_PLACES:
-                    spend(_UNITS // 4)
-                    seen.add(following)
-                    trail.append(following)
-                    open_.append(_further(following))
-                else:
-                    break
-            self._leads_on = bool(self._leads_on)
-        return self._leads_on
+        if self._leads_on is None and _searches.depth < _DEEPEST:
+            _searches.depth += 1
+            try:
+                self._look_for_endless()
+            finally:
+                _searches.depth -= 1
+            if not _searches.depth:  # what is only found from further out is looked for again there
+                self._leads_on = bool(self._leads_on)
+        return bool(self._leads_on)
+
+    def _look_for_endless(self) -> None:
+        """Note that this place leads on, and those on the way from here, where that is seen at a few places."""
+        trail: list[Place] = []
+        seen: set[Place] = set()
+        open_: list[Iterator[Place]] = [iter((self,))]
+        while open_ and self._leads_on is None:
+            following = next((place for place in open_[-1] if place not in seen), None)
+            if following is None:
+                del open_[-1], trail[-1:]
+            elif following._leads_on or any(text.is_endless for text in following.ways().texts):
+                for place in (*trail, following):
+                    place._leads_on = True
+            elif len(seen) < _FEW_PLACES:
+                spend(_UNITS // 4)
+                seen.add(following)
+                trail.append(following)
+                open_.append(_further(following))
+            else:
+                break
+
+
+class _Searches(threading.local):
+    """How many searches for texts of which there are endlessly many this thread is in, one inside the other."""
+
+    depth = 0
+
+
+_searches = _Searches()
 
 
 def _further(place: Place) -> Iterator[Place]:
