@@ -108,6 +108,8 @@ def test_the_first_schema_over_a_large_vocabulary_makes_what_all_share(monkeypat
     first, second = (c.compile(c.Grammar.from_json_schema(schema), table, kernel="compiled") for schema in (SMALL, {"type": "string"}))
     assert first.budget.left < first.options.max_work - 100 < second.budget.left
     assert ahead.units_ahead(second) == 0
+    table.kernels.clear()  # another kernel has the masks of strings as well: the vocabulary keeps them
+    assert c.compile(second.grammar, table, kernel="compiled").budget.left > second.options.max_work - 100
     assert ahead.units_ahead(c.compile(c.Grammar.from_regex("a*"), vocabulary())) == 0
     plain = compiled(SMALL, kernel="plain")
     assert masks(first, 5) == masks(plain, 5)

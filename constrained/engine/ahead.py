@@ -38,7 +38,7 @@ def units_ahead(constraint: Constraint) -> int:
     """Return how many units of work are spent ahead of a generation, until what was begun is done."""
     vocabulary, read = constraint.vocabulary, getattr(constraint.grammar, "reading_units", 0)
     units: int = AGAIN * (read - SMALL) if read > SMALL else 0
-    if read and not vocabulary.kernels.prepared and vocabulary.size >= MANY:
+    if read and not vocabulary.kernels.met_schema and vocabulary.size >= MANY:
         units = max(units, FIRST)
     return min(units, _most(constraint)) if units else 0
 
@@ -59,6 +59,7 @@ def prepare(constraint: Constraint) -> None:
     if start in prepared:
         return
     prepared.add(start)
+    constraint.vocabulary.kernels.met_schema = True
     options, room = constraint.options, _most(constraint)
     budget = Budget(units + room, deadline=options.deadline, cancelled=options.cancelled)
     budget.wanted = kernel.is_wanted
