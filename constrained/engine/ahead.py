@@ -26,8 +26,8 @@ from constrained.work import Budget, Preempted
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
 
-SMALL = 100  # units of reading up to which nothing is made ahead: two schemas in three take fewer
-AGAIN = 2  # units for each further one; they are of half a microsecond here
+SMALL = 60  # units of reading up to which nothing is made ahead: half of all schemas take fewer
+AGAIN = 4  # units for each further one; they are of half a microsecond here
 FIRST = 900  # units for the first schema over a vocabulary of
 MANY = 10_000  # ids or more
 MOST = 10_000
