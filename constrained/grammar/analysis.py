@@ -20,7 +20,8 @@ from constrained.errors import GrammarError
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Literal, Pattern, Ref, Sequence, Symbol
 from constrained.machine import Language
-from constrained.regex import ANY, Expr, intersect, repeat
+from constrained.regex import ANY, Expr, concat, intersect, repeat, union
+from constrained.regex.expr import parts
 from constrained.work import spend
 
 Rules = Mapping[str, tuple[Sequence, ...]]
@@ -120,6 +121,23 @@ def filled(language: Language) -> Language:
     if not language.accepts:
         return language
     return intersect(language, repeat(ANY, 1, None)) if isinstance(language, Expr) else Filled(language)
+
+def expression(symbol: Symbol) -> Expr | None:
+    return symbol.language if isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) else None
+
+
+def factored(exprs: Iterable[Expr]) -> Expr:
+    """Return the union of some expressions, those that begin with the same factor as that factor before the union of
+    what follows it.
+
+    PERF: 200 terminals ``[a-z]+…`` are one loop with one way out of it, not 200 loops: a hundredth of the work.
+    """
+    tails: dict[Expr, list[Expr]] = {}
+    for expr in exprs:
+        head, *rest = parts(expr)
+        spend(3)
+        tails.setdefault(head, []).append(concat(*rest))
+    return union(*(concat(head, union(*found)) for head, found in tails.items()))
 
 
 def _no_word(grammar: Grammar, productive: set[str]) -> GrammarError:
