@@ -13,9 +13,9 @@ from laws import assert_mask_is_accepts, unpacked
 
 import constrained as c
 from constrained.formats.binding import arguments, beginnings, sequence
-from constrained.formats.binding.beginnings import Beginning, Parts, signs_of
+from constrained.formats.binding.beginnings import Beginning, Parts, UnreadObject, signs_of
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule
-from constrained.machine import Bytes, LiteralSet, Quoting, Text
+from constrained.machine import Bytes, LiteralSet, MarkerSafe, Quoting, Text
 from constrained.regex import matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
 
@@ -153,6 +153,19 @@ def test_keys_in_sight_are_those_of_the_machine(schema, order, changed):
     assert texts[-1] == texts[-2]
 
 
+@pytest.mark.parametrize("keys", [(0, 1, 3), (1, 4), (4,)])
+def test_markers_are_looked_for_in_the_keys_of_all_objects(keys):
+    options = {**WRITTEN, "property_order": "any", "avoid": ("</tool_call>",)}
+    schemas = [{"type": "object", **KEYS[at]} for at in keys]
+    alone = [UnreadObject(None, schema, Parts(options)).object_table for schema in schemas]
+    parts = Parts(options)
+    together = [UnreadObject(None, schema, parts) for schema in schemas]
+    UnreadObject.see(together)
+    for made, table in zip(together, alone, strict=True):
+        assert (made.object_table and made.object_table._replace(value=None)) == (table and table._replace(value=None))
+    assert isinstance(parts.quoting(["</tool_call>"]), MarkerSafe) is (4 in keys), "each looks again where there are some"
+
+
 def _grammar_of(state):
     """Return the grammar of what a machine state reads."""
 
@@ -170,7 +183,7 @@ def test_parts_alike_are_read_once(monkeypatch):
     monkeypatch.setattr(beginnings, "embed", lambda schema, **options: read.append(schema) or embed(schema, **options))
     alike = [TEXT, {**TEXT, "description": "a city"}, {"title": "Town", **TEXT}]
     assert len({id(parts.state(schema)) for schema in alike}) == len(read) == 1
-    others = [MANY, {**TEXT, "minLength": 1}, {"type": "integer"}, {"enum": ["a"]}, {"enum": ["b"]}]
+    others = [MANY, {**TEXT, "minLength": 1}, {"type": "integer"}, {"enum": ["a"]}, {"enum": ["b"]}, {"type": ["string", "null"]}]
     for schema in others:
         assert parts.state(schema) == embed(schema, **WRITTEN, property_order="schema").state() != parts.state(TEXT)
     assert len(read) == 1 + len(others)

@@ -32,6 +32,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from constrained.formats.binding.arguments import Arguments
+from constrained.formats.binding.beginnings import UnreadObject
 from constrained.formats.binding.rules import Sequence
 from constrained.grammar import Literal, Pattern, Ref, Special
 from constrained.grammar.lark.printer import quoted
@@ -290,12 +291,12 @@ class NameLast:
     @property
     def specials(self) -> frozenset[str]:
         """The special tokens that stand around strings."""
-        return frozenset().union(*{machine.specials for machine in self.machines})
+        return frozenset().union(*[machine.specials for machine in self.machines[:1]])  # the same for all
 
     @once
     def markers(self) -> frozenset[str]:
         """The texts that some tokenizers have as tokens."""
-        return frozenset(self.texts).union(*{machine.markers for machine in self.machines})
+        return frozenset(self.texts).union(*[machine.markers for machine in self.machines[:1]])  # the same for all
 
     def with_specials(self, names: Collection[str]) -> NameLast:
         """Return the same calls with some of the `markers` as special tokens."""
@@ -311,9 +312,9 @@ class NameLast:
     def _start(self) -> State:
         return Start(self)
 
-    def ways(self) -> tuple[list[Way], list[Way]]:
+    def ways(self) -> tuple[list[tuple[UnreadObject, State]], list[Way]]:
         """Return the ways of the tools whose keys are in sight, from behind the bracket, and those of all others."""
-        in_sight, others = list[Way](), list[Way]()
+        in_sight, others = list[tuple[UnreadObject, State]](), list[Way]()
         for machine, text in zip(self.machines, self.texts, strict=True):
             after: State = Token(text, END) if text in self._written else Bytes(text.encode(), END)
             inside = machine.inside()
@@ -321,6 +322,7 @@ class NameLast:
                 in_sight.append((inside, after))
             else:
                 others.append((machine.state(), after))
+        UnreadObject.see([inside for inside, _ in in_sight])
         return in_sight, others
 
     def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
