@@ -266,9 +266,7 @@ class NameLast:
     texts[i] stands behind the arguments that machines[i] reads; those among `specials` are special tokens.
     """
 
-    def __init__(
-        self, machines: list[Arguments], texts: list[str], specials: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, machines: list[Arguments], texts: list[str], specials: frozenset[str] = frozenset()) -> None:
         self.machines, self.texts, self._written = machines, texts, specials
 
     @property
