@@ -15,6 +15,7 @@ from oracles import Acceptor, LarkOracle, all_texts, derived, mutated, words
 
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar import Grammar, Literal, Ref, Rule
+from constrained.grammar.analysis import Facts
 from constrained.grammar.lark.lexing.match_preference import preferred
 from constrained.machine import END, Bytes
 from constrained.regex import matches
@@ -128,6 +129,39 @@ def test_tiny_grammars_equal_their_words(seed):
             continue
         assert {text for text in all_texts("ab", 5) if acceptor.accepts(text)} == expected, grammar.rules
         assert grammar.nullable == ("" in expected)
+
+
+def _fixpoint(rules, quantifier, holds):
+    """Return the rules with an alternative all or any of whose symbols hold, looked at until nothing changes."""
+    found, known = set(), None
+    while known != found:
+        known = set(found)
+        for name, sequences in rules.items():
+            if any(quantifier(s.rule in known if isinstance(s, Ref) else holds(s) for s in way) for way in sequences):
+                found.add(name)
+    return found
+
+
+def test_facts_are_fixpoints():
+    chance, looked_at = random.Random(1), 0
+    for _ in range(400):
+        grammar = _random_grammar(chance)
+        rules = {name: rule.alternatives for name, rule in grammar.rules.items()}
+        rules = {name: (*ways, *chance.sample(ways, chance.randint(0, 1))) for name, ways in rules.items()}
+        rules["p"] = (*rules.get("p", ()), (Literal(""),), (Literal("c"),))
+        alive = _fixpoint(rules, all, lambda _: True)
+        if "start" not in alive:
+            continue
+        looked_at += 1
+        facts = Facts(Grammar({name: Rule(name, ways) for name, ways in rules.items()}))
+        for name, ways in facts.rules.items():
+            useful = [way for way in rules[name] if all(not isinstance(s, Ref) or s.rule in alive for s in way)]
+            assert ways == tuple(dict.fromkeys(useful))
+        nullable = _fixpoint(facts.rules, all, lambda symbol: symbol.text == "")
+        filled = _fixpoint(facts.rules, any, lambda symbol: symbol.text != "")
+        assert {name for name in facts.rules if facts.nullable(Ref(name))} == nullable
+        assert {name for name in facts.rules if facts.filled(Ref(name))} == filled
+    assert looked_at > 300
 
 
 def test_every_prefix_that_is_read_can_be_completed():

@@ -451,7 +451,7 @@ def test_errors_leave_nothing_behind() -> None:
 def test_what_is_plain_is_seen_alike() -> None:
     """Schemas, their parts, each word with each odd value, and two of them together in either order."""
     seen = set()
-    known = sorted({*plain._CHECKS, *plain._NUMBERS, *plain._NOTES})
+    known = sorted({*plain._CHECKS, *plain._NUMBERS, *plain.NOTES})
     odd = [{word: value} for word in (*EVERY, *known) for value in (*VALUES, "a", "object", 5, True, False, [], {}, ["a"], ["\ud800"], None)]
     typed = [{"type": kind, **one} for one in odd for kind in ("object", "string", "integer", ["object"])]
     turned = [{**one, "properties": value} for one in typed for value in ({"a": {}}, {"\ud800": {}}, 5) if "required" in one]

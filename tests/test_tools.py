@@ -13,6 +13,7 @@ import pytest
 from constrained import SchemaError
 from constrained.formats import Tool, read_tools
 from constrained.formats.tools import parse_relaxed
+from constrained.formats.tools.parameters import read_parameters
 from constrained.formats.tools.type_names import from_python, standard_types
 from constrained.schema.python_types import schema_of
 
@@ -363,3 +364,33 @@ def test_types_without_json_values(kind):
 def test_parameters_that_cannot_be_named():
     with pytest.raises(SchemaError, match="by keywords"):
         read_tools([lambda *numbers: None])
+
+
+PLAIN = {"type": "object", "properties": {"a": {"type": "string", "description": "x"}, "b": {"enum": ["c"]}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        PLAIN,
+        {**PLAIN, "title": "T", "description": "d", "default": {"param_type": 1}, "additionalProperties": False},
+        {"properties": {}, "type": "object"},
+        {**PLAIN, "properties": {"a": {"type": "object", "properties": {"param_type": {"type": "integer", "minimum": 1}}}}},
+        {**PLAIN, "type": "string", "required": []},
+        {**PLAIN, "type": ["object"], "required": []},
+        {"properties": PLAIN["properties"]},
+        {"type": "object", "propertys": PLAIN["properties"]},
+        {"type": "object", "properties": [{"a": {"type": "object"}}]},
+        {**PLAIN, "properties": {"a": {"type": "dict"}}},
+        {**PLAIN, "$ref": "#/$defs/a", "$defs": {"a": {}}},
+    ],
+)
+def test_plain_parameters_are_read_as_all_others(parameters):
+    found = []
+    for given in (parameters, type("Other", (dict,), {})(parameters)):  # which is looked at more closely
+        try:
+            found.append(read_parameters({"parameters": given}, "tool 'f'"))
+            assert found[-1] is not given and type(found[-1]) is dict
+        except SchemaError as error:
+            found.append(str(error))
+    assert found[0] == found[1]

@@ -4,6 +4,7 @@ once.
 
 from __future__ import annotations
 
+import copy
 import random
 
 import numpy as np
@@ -13,11 +14,13 @@ from laws import assert_mask_is_accepts, unpacked
 
 import constrained as c
 from constrained.formats.binding import arguments, beginnings, sequence
-from constrained.formats.binding.beginnings import Beginning, Parts, signs_of
+from constrained.formats.binding.beginnings import Beginning, Parts, UnreadObject, signs_of
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule
-from constrained.machine import Bytes, LiteralSet, Quoting, Text
+from constrained.machine import Bytes, LiteralSet, MarkerSafe, Quoting, Text
 from constrained.regex import matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
+from constrained.schema.by_content import content
+from constrained.schema.satisfiability.plain import NOTES, without_notes
 
 KERNELS = ["plain", "compiled"]
 TEXT, FEW, MANY = {"type": "string"}, {"enum": ["a"]}, {"type": "array", "items": {"type": "integer"}}
@@ -153,6 +156,64 @@ def test_keys_in_sight_are_those_of_the_machine(schema, order, changed):
     assert texts[-1] == texts[-2]
 
 
+@pytest.mark.parametrize("keys", [(0, 1, 3), (1, 4), (4,)])
+def test_markers_are_looked_for_in_the_keys_of_all_objects(keys):
+    options = {**WRITTEN, "property_order": "any", "avoid": ("</tool_call>",)}
+    schemas = [{"type": "object", **KEYS[at]} for at in keys]
+    alone = [UnreadObject(None, schema, Parts(options)).object_table for schema in schemas]
+    parts = Parts(options)
+    together = [UnreadObject(None, schema, parts) for schema in schemas]
+    UnreadObject.see(together)
+    for made, table in zip(together, alone, strict=True):
+        assert (made.object_table and made.object_table._replace(value=None)) == (table and table._replace(value=None))
+    assert isinstance(parts.quoting(["</tool_call>"]), MarkerSafe) is (4 in keys), "each looks again where there are some"
+
+
+NAMED = [
+    TEXT, {**TEXT, "description": "x"}, {"description": "x", **TEXT}, {"type": ["string"]}, {"type": ["string", "null"]}, FEW,
+    {"enum": ["a", "b"]}, {"enum": ["ab"]}, {"enum": []}, MANY, {"items": {"type": "integer"}, "type": "array"},
+    {"type": "array", "items": {"type": "integer", "description": "x"}}, {"items": {"type": "integer"}}, {},
+    {"minLength": 1}, {"minLength": True}, {"minLength": 1.0}, {"minLength": "1"}, {"minLength": 1 << 70}, {"minimum": 1},
+    {"type": "integer", "minimum": 0}, {"minimum": 0, "type": "integer"}, {"properties": {"a": TEXT}}, {"properties": {}},
+    {"properties": {"a": {**TEXT, "title": "x"}}}, {"enum": ["a", 1]}, {"enum": {"a": "b"}}, {"enum": ["b", "a"]},
+    {"additionalProperties": False}, {"x": None}, {1: "x"}, {"items": {"items": {"items": {"items": TEXT}}}}, [TEXT], True,
+]  # fmt: skip
+
+
+def _deep(depth):
+    return {"items": _deep(depth - 1)} if depth else {"type": "string"}
+
+
+def test_names_of_schemas_tell_their_contents_apart():
+    naming = pytest.importorskip("constrained.formats.binding._keys_in_sight").schema_name
+    named = 0
+    for one in NAMED:
+        for other in map(copy.deepcopy, NAMED):
+            names = naming(one, NOTES), naming(other, NOTES)
+            named += None not in names
+            if None not in names:
+                assert (names[0] == names[1]) is (content(without_notes(one)) == content(without_notes(other)))
+    assert named > 600 and naming(_deep(7), NOTES) and naming(_deep(8), NOTES) is None
+    for without in ({"minLength": 1.0}, {"minLength": True}, {"enum": ["a", 1]}, {1: "x"}, [TEXT], True, {"x": None}):
+        assert naming(without, NOTES) is None
+
+
+WIDE = [{"properties": {f"k{at:02}": NAMED[at % 3] for at in range(last + 1)}, "required": [f"k{last}"]} for last in (61, 62, 69)]
+
+
+@pytest.mark.parametrize("schema", [*KEYS, *WIDE], ids=range(len(KEYS + WIDE)))
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_tables_are_made_alike_in_python(schema, order):
+    pytest.importorskip("constrained.formats.binding._keys_in_sight")
+    parts = Parts({**WRITTEN, "property_order": order})
+    unread = UnreadObject(None, {"type": "object", **schema}, parts)
+    table, plain = unread.object_table, unread.plain_table(parts.quoting(()))
+    assert type(table) is type(plain) and table._replace(value=None) == plain._replace(value=None)
+    for which in range(len(table.names)):
+        assert table.value(which) is table.value(which)
+        assert table.value(which) == plain.value(which)
+
+
 def _grammar_of(state):
     """Return the grammar of what a machine state reads."""
 
@@ -170,7 +231,7 @@ def test_parts_alike_are_read_once(monkeypatch):
     monkeypatch.setattr(beginnings, "embed", lambda schema, **options: read.append(schema) or embed(schema, **options))
     alike = [TEXT, {**TEXT, "description": "a city"}, {"title": "Town", **TEXT}]
     assert len({id(parts.state(schema)) for schema in alike}) == len(read) == 1
-    others = [MANY, {**TEXT, "minLength": 1}, {"type": "integer"}, {"enum": ["a"]}, {"enum": ["b"]}]
+    others = [MANY, {**TEXT, "minLength": 1}, {"type": "integer"}, {"enum": ["a"]}, {"enum": ["b"]}, {"type": ["string", "null"]}]
     for schema in others:
         assert parts.state(schema) == embed(schema, **WRITTEN, property_order="schema").state() != parts.state(TEXT)
     assert len(read) == 1 + len(others)

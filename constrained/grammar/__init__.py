@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from constrained.grammar import compose
+from constrained.grammar import compose, filling
 from constrained.grammar.ir import Grammar, operations
 from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule, Special, Symbol
 
@@ -68,4 +68,5 @@ operations.update(
     either=compose.either,
     optional=compose.optional,
     repeated=compose.repeated,
+    marked=filling.with_specials,
 )

@@ -20,7 +20,8 @@ from constrained.errors import GrammarError
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Literal, Pattern, Ref, Sequence, Symbol
 from constrained.machine import Language
-from constrained.regex import ANY, Expr, intersect, repeat
+from constrained.regex import ANY, Expr, concat, intersect, repeat, union
+from constrained.regex.expr import parts
 from constrained.work import spend
 
 Rules = Mapping[str, tuple[Sequence, ...]]
@@ -121,6 +122,23 @@ def filled(language: Language) -> Language:
         return language
     return intersect(language, repeat(ANY, 1, None)) if isinstance(language, Expr) else Filled(language)
 
+def expression(symbol: Symbol) -> Expr | None:
+    return symbol.language if isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) else None
+
+
+def factored(exprs: Iterable[Expr]) -> Expr:
+    """Return the union of some expressions, those that begin with the same factor as that factor before the union of
+    what follows it.
+
+    PERF: 200 terminals ``[a-z]+…`` are one loop with one way out of it, not 200 loops: a hundredth of the work.
+    """
+    tails: dict[Expr, list[Expr]] = {}
+    for expr in exprs:
+        head, *rest = parts(expr)
+        spend(3)
+        tails.setdefault(head, []).append(concat(*rest))
+    return union(*(concat(head, union(*found)) for head, found in tails.items()))
+
 
 def _no_word(grammar: Grammar, productive: set[str]) -> GrammarError:
     stuck = sorted(set(grammar.rules) - productive - {grammar.start})
@@ -147,7 +165,7 @@ def _deriving(rules: Rules, holds: Callable[[Symbol], bool]) -> set[str]:
             else:
                 if not references:
                     found.append(name)
-                    continue
+                    break  # PERF: of the calls of 50 tools one is enough
                 entry: list[object] = [len(references), name]
                 for reference in references:
                     waiting.setdefault(reference, []).append(entry)
@@ -174,6 +192,7 @@ def reaching(rules: Mapping[str, Iterable[Iterable[Any]]], holds: Callable[[Any]
                 users.setdefault(symbol.rule, []).append(name)
             elif holds(symbol):
                 found.append(name)
+                break
     done: set[str] = set()
     while found:
         name = found.pop()
@@ -196,9 +215,17 @@ def _useful(rules: Rules, start: str, holds: Callable[[Symbol], bool] | None) ->
         sequences = rules[name]
         if holds is not None:
             sequences = tuple([sequence for sequence in sequences if all(map(holds, sequence))])
-        kept[name] = tuple(dict.fromkeys(sequences)) if len(sequences) > 1 else sequences
+        kept[name] = sequences if _differ_at_once(sequences) else tuple(dict.fromkeys(sequences))
         work += [symbol.rule for sequence in kept[name] for symbol in sequence if isinstance(symbol, Ref)]
     return kept
+
+
+def _differ_at_once(sequences: tuple[Sequence, ...]) -> bool:
+    """Return whether there is one alternative, or all begin with other texts.  PERF: symbols take 1 µs to be hashed."""
+    if len(sequences) == 1:
+        return True
+    texts = [sequence[0].text for sequence in sequences if sequence and type(sequence[0]) is Literal]
+    return len(texts) == len(sequences) == len(set(texts))
 
 
 def _components(graph: Mapping[str, list[str]]) -> dict[str, str]:

@@ -38,6 +38,7 @@ from constrained.once import once
 from constrained.tables import table
 
 if TYPE_CHECKING:
+    from constrained.grammar.filling import Filling
     from constrained.grammar.lark.printer import PrintedLark
     from constrained.grammar.lower import Alone, Lowering
 
@@ -76,6 +77,7 @@ class Grammar:
     stops: frozenset[str] = frozenset()
     cut: tuple[Any, ...] = ()
     recipe: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
+    filling: Filling | None = field(default=None, init=False, repr=False)  # of a template that others are made of, too
     _symbols: tuple[Symbol, ...] = field(default=(), init=False, repr=False)  # of all rules, in order, with repetitions
 
     def __post_init__(self) -> None:
@@ -248,7 +250,7 @@ class Grammar:
             return self
         found = self.specials | adopted
         known = self._variants.get(found)
-        return known if known is not None else self._variants.setdefault(found, replace(self, specials=found))
+        return known if known is not None else self._variants.setdefault(found, _made("marked", self, found))
 
     @once
     def _texts(self) -> frozenset[str]:
@@ -327,7 +329,7 @@ class Grammar:
         Patterns of a chat format do not count: nobody but its author writes them.
         """
         own = self.recipe is not None and self.recipe[0] == "format"
-        asked = [symbol for symbol in self._symbols if not (own and isinstance(symbol, Pattern))]
+        asked = [symbol for symbol in self._symbols if type(symbol) is Embedded or type(symbol) is Pattern and not own]
         return tuple(dict.fromkeys(filter(is_heavy, asked)))
 
     @once

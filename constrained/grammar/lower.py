@@ -26,12 +26,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from constrained.grammar.analysis import Facts, filled
+from constrained.grammar.analysis import Facts, expression, factored, filled
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Special, Symbol, name_of
 from constrained.machine import END, Bytes, Edges, Quoting, State, Text
-from constrained.regex import Expr, concat, union
-from constrained.regex.expr import parts
+from constrained.regex import Expr
 from constrained.work import spend
 
 _MANY = 8  # patterns at one place that are read as one
@@ -40,6 +39,8 @@ AlternativeAt = (
     int  # a place in an alternative: a symbol and what follows; equal remainders of one rule are one position
 )
 DottedItem = tuple[AlternativeAt, int]  # and the bytes of its literal that have been read
+# what follows from places: items in order and as a set, and whether a word of their rule ends there
+Closure = tuple[tuple[DottedItem, ...], frozenset[DottedItem], bool]
 
 
 class RuleState:
@@ -90,6 +91,10 @@ def lowered(grammar: Grammar) -> Alone | Lowering:
     alternatives = grammar.rules[grammar.start].alternatives
     if len(alternatives) == 1 and len(alternatives[0]) == 1 and isinstance(alternatives[0][0], Embedded):
         return Alone(alternatives[0][0], grammar.specials)
+    if grammar.filling is not None:
+        lowering = grammar.filling.template._lowering
+        assert isinstance(lowering, Lowering), "it has other rules than the one with the hole"
+        return lowering.filled(grammar.filling.hole, grammar.filling.symbol)
     return Lowering(grammar)
 
 
@@ -126,12 +131,24 @@ class Lowering:
         self._known: dict[tuple[Symbol | str | None, AlternativeAt | str], AlternativeAt] = {}
         self._begins: dict[str, tuple[AlternativeAt, ...]] = {}  # left component -> first positions of its rules
         self._resume: dict[str, list[AlternativeAt]] = {}  # rule -> where to go on when it has been recognised
-        self._states: dict[tuple[str, bool, frozenset[DottedItem]], State] = {}
-        self._behind: dict[tuple[str, tuple[AlternativeAt, ...]], State] = {}  # of what has just been read
-        self._calls: dict[object, State] = {}
+        self._closures: dict[tuple[str, tuple[AlternativeAt, ...], bool], Closure] = {}
         self._number(grammar.start)
         self.nullable = facts.nullable(Ref(grammar.start))
-        self.start = self._begin(grammar.start, accepting=self.nullable)
+        self._start = grammar.start
+        self._clear()
+
+    def _clear(self) -> None:
+        """Begin without states."""
+        self._states: dict[tuple[str, bool, frozenset[DottedItem]], State] = {}
+        self._calls: dict[object, State] = {}
+        self.start = self._begin(self._start, accepting=self.nullable)
+
+    def filled(self, hole: Embedded, symbol: Embedded) -> Lowering:
+        """Return that of the same rules with another machine in one place; what the positions say is shared."""
+        made = Lowering.__new__(Lowering)
+        made.__dict__.update(self.__dict__, _symbol=[symbol if read is hole else read for read in self._symbol])
+        made._clear()
+        return made
 
     # -- positions -----------------------------------------------------------------------------------------------------
 
@@ -209,8 +226,17 @@ class Lowering:
     def _state(
         self, goal: str, reached: Iterable[AlternativeAt], *, fresh: bool = False, accepting: bool = False
     ) -> State:
-        """Return the state of all items that follow from the positions reached."""
-        facts, items = self._facts, dict[DottedItem, None]()
+        """Return the state of all items that follow from the positions reached, which are found once."""
+        key = (goal, tuple(reached), fresh)
+        known = self._closures.get(key)
+        if known is None:
+            known = self._closures[key] = self._closure(*key)
+        items, every, ends = known
+        return self._interned(goal, items, every, accepting=accepting or ends) if items else END
+
+    def _closure(self, goal: str, reached: tuple[AlternativeAt, ...], fresh: bool) -> Closure:
+        """Return the items of a state, and whether a word of the goal ends there."""
+        facts, items, accepting = self._facts, dict[DottedItem, None](), False
         work = [(at, fresh) for at in reached]
         seen = set(work)
 
@@ -238,15 +264,15 @@ class Lowering:
             else:
                 items[at, 0] = None
         spend(2 * len(seen))
-        if not items:
-            return END
-        return self._interned(goal, tuple(items), accepting=accepting)
+        return tuple(items), frozenset(items), accepting
 
-    def _interned(self, goal: str, items: tuple[DottedItem, ...], *, accepting: bool) -> State:
-        key = (goal, accepting, frozenset(items))
-        if key not in self._states:
-            self._states[key] = RuleState(self, goal, items, accepting)
-        return self._states[key]
+    def _interned(
+        self, goal: str, items: tuple[DottedItem, ...], every: frozenset[DottedItem], *, accepting: bool
+    ) -> State:
+        found = self._states.get((goal, accepting, every))
+        if found is None:
+            found = self._states[goal, accepting, every] = RuleState(self, goal, items, accepting)
+        return found
 
     def _after(self, goal: str, reached: Sequence[AlternativeAt], inside: tuple[DottedItem, ...] = ()) -> State:
         """Return the state after symbols that were read, each up to one of these positions, and inside literals.
@@ -254,16 +280,14 @@ class Lowering:
         PERF: behind each of 800 keywords a program may go on with any of them: that is found once.
         """
         if not reached:
-            return self._interned(goal, inside, accepting=False)
-        key = (goal, tuple(reached))
-        behind = self._behind.get(key)
-        if behind is None:
-            behind = self._behind[key] = self._state(goal, reached)
+            return self._interned(goal, inside, frozenset(inside), accepting=False)
+        behind = self._state(goal, reached)
         if not inside:
             return behind
         items, accepting = (behind._items, behind._accepting) if isinstance(behind, RuleState) else ((), True)
         spend((len(inside) + len(items)) >> 3)
-        return self._interned(goal, tuple(dict.fromkeys((*inside, *items))), accepting=accepting)
+        items = tuple(dict.fromkeys((*inside, *items)))
+        return self._interned(goal, items, frozenset(items), accepting=accepting)
 
     def _behind_call(self, goal: str, reached: Sequence[AlternativeAt]) -> State:
         """As `_after`; of a text alone, as bytes.
@@ -338,14 +362,14 @@ class Lowering:
         groups: dict[State, list[Expr]] = {}
         found: list[tuple[State, State]] = []
         for symbol, after in calls:
-            if (language := _expression(symbol)) is not None:
+            if (language := expression(symbol)) is not None:
                 groups.setdefault(after, []).append(language)
         for symbol, after in calls:
-            language, alike = _expression(symbol), groups.get(after, [])
+            language, alike = expression(symbol), groups.get(after, [])
             if language is None or len(alike) < _MANY:
                 found.append((self._call(symbol), after))
             elif language is alike[0]:
-                found.append((Text(Quoting.RAW, filled(_factored(alike))), after))
+                found.append((Text(Quoting.RAW, filled(factored(alike))), after))
         return found
 
     def _after_bytes(self, goal: str, group: list[tuple[bytes, DottedItem]]) -> State:
@@ -373,21 +397,3 @@ class Lowering:
             shown.append(name_of(symbol)[offset if isinstance(symbol, Literal) else 0 :])
             at, offset = self._next[at], 0
         return " ".join(shown)
-
-
-def _expression(symbol: Symbol) -> Expr | None:
-    return symbol.language if isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) else None
-
-
-def _factored(exprs: Iterable[Expr]) -> Expr:
-    """Return the union of some expressions, those that begin with the same factor as that factor before the union of
-    what follows it.
-
-    PERF: 200 terminals ``[a-z]+…`` are one loop with one way out of it, not 200 loops: a hundredth of the work.
-    """
-    tails: dict[Expr, list[Expr]] = {}
-    for expr in exprs:
-        head, *rest = parts(expr)
-        spend(3)
-        tails.setdefault(head, []).append(concat(*rest))
-    return union(*(concat(head, union(*found)) for head, found in tails.items()))

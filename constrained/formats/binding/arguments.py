@@ -111,11 +111,18 @@ class Arguments:
 
     def state(self) -> State:
         """Return the start state: one that waits for the first sign, where it is known."""
-        early = self._early
-        if early and self._made is None and self._plain and _has_keys_in_sight(self._schema, self._options):
-            return Bytes(b"{", UnreadObject(self, self._schema, early))
+        inside = self.inside()
+        if inside is not None:
+            return Bytes(b"{", inside)
         signs = signs_of(self._schema, self._options, self._is_written_whole)
         return Beginning(self, signs) if signs else self.machine.state()
+
+    def inside(self) -> UnreadObject | None:
+        """Return the state behind the opening bracket, where the keys are in sight and may be needed early."""
+        early = self._early
+        if early and self._made is None and self._plain and _has_keys_in_sight(self._schema, self._options):
+            return UnreadObject(self, self._schema, early)
+        return None
 
     def _is_written_whole(self, tags: Tags) -> bool:
         """Return whether members can be written that are plain to see in the schema; False says nothing."""

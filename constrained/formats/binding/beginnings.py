@@ -17,19 +17,25 @@ Tested against the machines themselves (tests/test_waiting_arguments.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from constrained.machine import END, Dispatch, Edges, MarkerSafe, ObjectTable, State, Text
+from constrained.machine import END, Dispatch, Edges, MarkerSafe, ObjectTable, Quoting, State, Text
 from constrained.once import once
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.by_content import content
 from constrained.schema.key_masks import mask_of
 from constrained.schema.machines.punctuation import LONGEST_GAP, Token, spelled, unmarked
-from constrained.schema.satisfiability.plain import without_notes
+from constrained.schema.satisfiability.plain import NOTES, without_notes
 from constrained.schema.surfaces.json import json
 from constrained.schema.surfaces.tags import Tags
+
+try:
+    from constrained.formats.binding._keys_in_sight import table_in_sight
+except ImportError:  # no compiler
+    table_in_sight = None
 
 Sign: TypeAlias = int | str  # a byte, or the name of a special token
 
@@ -66,12 +72,19 @@ class Begun(NamedTuple):
 
 
 class Parts:
-    """What reads the parameters of several tools, the same for those that are alike; options: of `schema.embed`."""
+    """What reads the parameters of several tools, the same for those that are alike; options: of `schema.embed`.
+
+    made: by names of their schemas.
+    """
+
+    notes = NOTES
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options, self._made = options, dict[bytes, State]()
-        self.marks = json(options["whitespace"], options["spelling"], LONGEST_GAP, options["avoid"])
+        self._options, self.made = options, dict[object, State]()
+        self.marks = marks = json(options["whitespace"], options["spelling"], LONGEST_GAP, options["avoid"])
+        self.punctuation = marks.comma, marks.keys.colon, marks.gap, marks.objects.closing
         self.ordered = options["property_order"] == "schema"
+        self._quoting: Quoting | MarkerSafe = marks.keys.quoting
 
     def state(self, schema: Mapping[str, Any]) -> State:
         """Return the state of a plain schema."""
@@ -79,9 +92,17 @@ class Parts:
         key = content(schema)
         if key is None:
             return embed(schema, **self._options).state()
-        if key not in self._made:
-            self._made[key] = embed(schema, **self._options).state()
-        return self._made[key]
+        if key not in self.made:
+            self.made[key] = embed(schema, **self._options).state()
+        return self.made[key]
+
+    def see(self, keys: Iterable[str]) -> None:
+        """Look for markers in the keys of all objects that will be asked for, instead of in those of each."""
+        self._quoting = unmarked(self._quoting, ("\0".join(keys),))
+
+    def quoting(self, keys: Iterable[str]) -> Quoting | MarkerSafe:
+        """Return how the keys of an object are quoted."""
+        return unmarked(self._quoting, ("\0".join(keys),)) if isinstance(self._quoting, MarkerSafe) else self._quoting
 
 
 class UnreadObject:
@@ -92,22 +113,40 @@ class UnreadObject:
     def __init__(self, made: Made, schema: Mapping[str, Any], parts: Parts) -> None:
         self._made, self._schema, self._parts = made, schema, parts
 
+    @staticmethod
+    def see(objects: Sequence[UnreadObject]) -> None:
+        """Look for markers in all keys of the objects of a request at once, as else each looks at its own."""
+        if objects:
+            objects[0]._parts.see(chain.from_iterable([made._schema["properties"] for made in objects]))
+
     @once
     def object_table(self) -> ObjectTable | None:
         """What `machine.ObjectTable` says, but for the values from the schema as it was given."""
-        schema, marks = self._schema, self._parts.marks
-        properties, required = schema["properties"], schema.get("required")
-        quoting = unmarked(marks.keys.quoting, ("\0".join(properties),))
+        parts, properties = self._parts, self._schema["properties"]
+        quoting = parts.quoting(properties)
         if isinstance(quoting, MarkerSafe):
             return None
+        if table_in_sight is None:
+            return self.plain_table(quoting)
+        required = self._schema.get("required")
+        table: ObjectTable = table_in_sight(properties, required, parts.ordered, quoting, parts.punctuation, parts)
+        return table
+
+    def plain_table(self, quoting: Quoting) -> ObjectTable:
+        """As `_keys_in_sight.table_in_sight`."""
+        properties, required = self._schema["properties"], self._schema.get("required")
         names = sorted(properties)
         index = dict(zip(names, range(len(names)), strict=True))
         needed = mask_of([index[name] for name in required], len(names)) if required else 0
         order = [index[name] for name in properties] if self._parts.ordered else None
+
+        def value(which: int) -> State:
+            return self._parts.state(properties[names[which]])
+
         return ObjectTable(
-            tuple(names), needed, (1 << len(names)) - 1, frozenset(names), (), self._value, (), 0, None, quoting,
-            marks.comma, marks.keys.colon, marks.gap, marks.objects.closing, order,
-        )
+            tuple(names), needed, (1 << len(names)) - 1, frozenset(names), (), value, (), 0, None, quoting,
+            *self._parts.punctuation, order,
+        )  # fmt: skip
 
     def expand(self) -> Edges:
         return self._inside.expand()
@@ -115,10 +154,6 @@ class UnreadObject:
     def way_out(self) -> Edges:
         way_out: Edges = self._inside.way_out()  # type: ignore[attr-defined]  # objects have it
         return way_out
-
-    def _value(self, which: int) -> State:
-        assert self.object_table is not None
-        return self._parts.state(self._schema["properties"][self.object_table.names[which]])
 
     @once
     def _inside(self) -> State:

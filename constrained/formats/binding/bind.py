@@ -2,8 +2,8 @@
 
 The grammar has a generic call, ``tool_call: call{name, arguments}``.  Binding replaces it by one alternative per tool,
 with the tool's name for ``name`` and the machine of its schema for ``arguments``.  The machine is lazy: a schema's
-keywords are checked here, its states appear when a generation gets there.  Where arguments precede the name, the
-alternatives run side by side until the name decides.
+keywords are checked here, its states appear when a generation gets there.  Where arguments precede the name, all tools
+run side by side until the name decides; they are one symbol then (`sequence.NameLast`), not alternatives.
 
 What a format cannot carry is refused here, before anything is generated: a name that its grammar does not derive, a
 keyword argument that Python cannot spell, a name that belongs to a tool of the format itself.
@@ -23,16 +23,24 @@ from typing import Any
 from constrained.errors import GrammarError, SchemaError, UnsupportedSchema
 from constrained.formats.binding.arguments import Arguments
 from constrained.formats.binding.beginnings import Parts
-from constrained.formats.binding.frame import Frame, frame_key, id_slot, make_frame, terminal_of
+from constrained.formats.binding.frame import (
+    Frame,
+    begins_with_arguments,
+    frame_key,
+    grammar_of,
+    id_slot,
+    make_frame,
+    terminal_of,
+)
 from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.prompted import after_prompt
 from constrained.formats.binding.request import TurnRequest
-from constrained.formats.binding.rules import Alternatives, Sequence, flatten, join_literals, prune
+from constrained.formats.binding.rules import Alternatives, Sequence, alternatives_of, flatten, join_literals, prune
 from constrained.formats.binding.sequence import Calls
 from constrained.formats.defining.definition import ENTRY, Definition, Payload
 from constrained.formats.payload.quoted import sorted_properties
 from constrained.formats.tools import Tool
-from constrained.grammar import Embedded, Grammar, Literal, Ref, Rule, Symbol
+from constrained.grammar import Embedded, Grammar, Literal, Ref, Symbol
 from constrained.machine import Language
 from constrained.schema.by_content import Recent
 from constrained.schema.embedding import EmbeddedSchema, SchemaOptions, embed
@@ -75,11 +83,13 @@ def bind(
         assert definition.payload is not None
         if request.tools is not None:
             check_names(frame.names, definition, definition.payload, [tool.name for tool in request.tools])
-        rules = _bind_tools(frame, definition, definition.payload, request, writing)
+        bound = _bind_tools(frame, definition, definition.payload, request, writing)
+        if isinstance(bound, Grammar) and not request.prompt:
+            return bound
+        rules = alternatives_of(bound.rules) if isinstance(bound, Grammar) else bound
     if request.prompt:
         rules = prune(after_prompt(rules, ENTRY, request.prompt, frame.specials), ENTRY)
-    stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
-    return _grammar(rules, generic, stops)
+    return grammar_of(rules, generic, definition)
 
 
 _RESPONSE = "urn:response"
@@ -110,19 +120,10 @@ def _response(request: TurnRequest, definition: Definition, writing: Writing) ->
         ) from error
 
 
-def _grammar(rules: Alternatives, generic: Grammar, stops: set[str]) -> Grammar:
-    """Return the rules as a grammar that counts only the special tokens it uses."""
-    symbols = [symbol for sequences in rules.values() for sequence in sequences for symbol in sequence]
-    used = {symbol.text for symbol in symbols if isinstance(symbol, Literal)}
-    used = used.union(*[getattr(symbol.machine, "markers", ()) for symbol in symbols if isinstance(symbol, Embedded)])
-    named = {name: Rule(name, sequences) for name, sequences in rules.items()}
-    specials = generic.specials & used
-    return Grammar(named, ENTRY, specials, source=generic.source, adopts=generic.adopts, stops=specials & stops)
-
-
 def _bind_tools(
     frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, writing: Writing
-) -> Alternatives:
+) -> Alternatives | Grammar:
+    """Return the rules of a frame with its calls bound; where it has a template, all that is made of that."""
     options: dict[str, Any] = {
         "surface": "arguments" if payload.surface == "python" else payload.surface,
         "spelling": "canonical",
@@ -141,22 +142,18 @@ def _bind_tools(
     if tools is None:
         machine = _arguments(ANY_OBJECT, options, "any tool")
         return prune({**frame.rules, "arguments": ((Embedded("arguments", machine),),)}, ENTRY)
-    early = Parts(options) if any(map(_begins_with_arguments, chain.from_iterable(frame.shapes.values()))) else None
+    early = Parts(options) if any(map(begins_with_arguments, chain.from_iterable(frame.shapes.values()))) else None
+    machines = [_arguments(written_schema(tool, payload), options, f"tool {tool.name!r}", early) for tool in tools]
+    names = [spell_name(tool.name, payload) for tool in tools]
+    if frame.template is not None and names and frame.specials.isdisjoint(names):
+        return frame.template.filled(machines, names)
     bound: dict[str, list[Sequence]] = {rule: [] for rule in frame.shapes}
-    for tool in tools:
-        machine = _arguments(written_schema(tool, payload), options, f"tool {tool.name!r}", early)
-        slots: dict[str, Symbol] = {
-            "name": Literal(spell_name(tool.name, payload)), "arguments": Embedded(tool.name, machine),
-        }
-        for rule, shapes in frame.shapes.items():
-            bound[rule] += [join_literals(_filled(shape, slots), frame.specials) for shape in shapes]
+    for rule, shapes in frame.shapes.items():
+        for shape in shapes:
+            for tool, machine, name in zip(tools, machines, names, strict=True):
+                slots: dict[str, Symbol] = {"name": Literal(name), "arguments": Embedded(tool.name, machine)}
+                bound[rule].append(join_literals(_filled(shape, slots), frame.specials))
     return {**frame.around, **{rule: tuple(bound[rule]) for rule in bound if rule in frame.around}}
-
-
-def _begins_with_arguments(shape: Sequence) -> bool:
-    """Return whether the shape of a call has the arguments before the tool's name."""
-    slots = [symbol.rule for symbol in shape if isinstance(symbol, Ref) and symbol.rule in ("name", "arguments")]
-    return slots == ["arguments", "name"]
 
 
 def _filled(shape: Sequence, slots: Mapping[str, Symbol]) -> list[Symbol]:

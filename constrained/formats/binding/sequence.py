@@ -1,4 +1,5 @@
-"""The calls of a turn as one machine, for formats whose calls are numbered or named by an id.
+"""The calls of a turn as one machine, for formats whose calls are numbered or named by an id; and what is in a call
+from its arguments on, for formats that write these before the tool's name.
 
 A grammar without a memory can say what an id looks like, not that it is the next number or that no other call has it.
 Here the state between two calls carries what the ids so far allow: the number of the next call, or the set of ids that
@@ -10,6 +11,15 @@ stands between two calls.
 All tools run in one state until the name tells them apart; the machine of a tool's arguments is made when it is called.
 
 Left out of `to_lark`, with a comment that says so: that ids count, and that none comes twice.
+
+Where the name comes last, all tools run side by side until it tells them apart, and one mask must know the first keys
+of all of them:
+
+    { ─┬─ keys and values of tool_1 ─ } ─► , "name": "tool_1"}
+       └─ keys and values of tool_2 ─ } ─► , "name": "tool_2"}
+
+As one machine they cost a grammar what one tool costs; what each of them takes is made when that mask is asked for.
+Tested against an alternative of the grammar for each tool (tests/test_name_last.py).
 """
 
 from __future__ import annotations
@@ -18,15 +28,22 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
+from constrained.formats.binding.arguments import Arguments
+from constrained.formats.binding.beginnings import UnreadObject
 from constrained.formats.binding.rules import Sequence
 from constrained.grammar import Literal, Pattern, Ref, Special
+from constrained.grammar.lark.printer import quoted
 from constrained.grammar.symbols import EmbeddedLanguage
-from constrained.machine import Bytes, Dispatch, Edges, Language, LiteralSet, Quoting, State, Text
+from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, Quoting, State, Text
+from constrained.once import once
 from constrained.regex import parse_python
 from constrained.schema.machines.punctuation import Token
 from constrained.schema.printing.lark_rules import LarkRules
+
+Way = tuple[State, State]  # what reads arguments, and what names their tool behind them
 
 UNKNOWN = -1  # the number of a call as masks have it, which do not look at a number's text
 COUNTED, UNIQUE, FREE = "counted", "unique", "free"  # how ids are given
@@ -241,3 +258,105 @@ class Unused(Dispatch):
             return None
         used = self.special if text is None else self.special | {text}
         return self.at._next._replace(used=used)
+
+
+class NameLast:
+    """Arguments and the text behind them, which names their tool: what a grammar embeds; compared by identity.
+
+    texts[i] stands behind the arguments that machines[i] reads; those among `specials` are special tokens.
+    """
+
+    def __init__(self, machines: list[Arguments], texts: list[str], specials: frozenset[str] = frozenset()) -> None:
+        self.machines, self.texts, self._written = machines, texts, specials
+
+    @property
+    def widened(self) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable([machine.widened for machine in self.machines]))
+
+    @property
+    def narrowed(self) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable([machine.narrowed for machine in self.machines]))
+
+    @property
+    def notes(self) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable([machine.notes for machine in self.machines]))
+
+    @property
+    def weight(self) -> int:
+        """Bytes that the compiled schemas keep alive."""
+        return sum([machine.weight for machine in self.machines])
+
+    @property
+    def specials(self) -> frozenset[str]:
+        """The special tokens that stand around strings."""
+        return frozenset().union(*[machine.specials for machine in self.machines[:1]])  # the same for all
+
+    @once
+    def markers(self) -> frozenset[str]:
+        """The texts that some tokenizers have as tokens."""
+        return frozenset(self.texts).union(*[machine.markers for machine in self.machines[:1]])  # the same for all
+
+    def with_specials(self, names: Collection[str]) -> NameLast:
+        """Return the same calls with some of the `markers` as special tokens."""
+        specials = self.markers.intersection(names)
+        if specials == self._written:
+            return self
+        return NameLast([machine.with_specials(specials) for machine in self.machines], self.texts, specials)
+
+    def state(self) -> State:
+        return self._start
+
+    @once
+    def _start(self) -> State:
+        return Start(self)
+
+    def ways(self) -> tuple[list[tuple[UnreadObject, State]], list[Way]]:
+        """Return the ways of the tools whose keys are in sight, from behind the bracket, and those of all others."""
+        in_sight, others = list[tuple[UnreadObject, State]](), list[Way]()
+        for machine, text in zip(self.machines, self.texts, strict=True):
+            after: State = Token(text, END) if text in self._written else Bytes(text.encode(), END)
+            inside = machine.inside()
+            if inside is not None:
+                in_sight.append((inside, after))
+            else:
+                others.append((machine.state(), after))
+        UnreadObject.see([inside for inside, _ in in_sight])
+        return in_sight, others
+
+    def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
+        names = [f"{prefix}_{at}" for at in range(len(self.machines))]
+        found = [f"{name} {quoted(text)}" for name, text in zip(names, self.texts, strict=True)]
+        inner = [machine.to_lark(name, lookahead=lookahead) for name, machine in zip(names, self.machines, strict=True)]
+        return [f"{prefix}: " + "\n    | ".join(found), *chain.from_iterable(inner)]
+
+    @once
+    def fingerprint(self) -> str:
+        """A name of the content, the same in any process."""
+        shown = self.texts, [machine.fingerprint for machine in self.machines], sorted(self._written)
+        return hashlib.sha256(repr(shown).encode()).hexdigest()
+
+
+class Start:
+    """The start of the calls; compared by identity."""
+
+    __slots__ = ("_calls",)
+
+    def __init__(self, calls: NameLast) -> None:
+        self._calls = calls
+
+    def expand(self) -> Edges:
+        in_sight, others = self._calls.ways()
+        ranges = ((ord("{"), ord("{"), Opened(tuple(in_sight))),) if in_sight else ()
+        return Edges(ranges=ranges, calls=tuple(others))
+
+
+class Opened:
+    """The calls behind the opening bracket that begins the arguments of many tools; compared by identity."""
+
+    __slots__ = ("_ways",)
+
+    def __init__(self, ways: tuple[Way, ...]) -> None:
+        self._ways = ways
+
+    def expand(self) -> Edges:
+        return Edges(calls=self._ways)

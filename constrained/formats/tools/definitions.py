@@ -40,7 +40,7 @@ _REMARKS = frozenset(
 _KNOWN = _REMARKS | PARAMETERS
 _CALLED = frozenset({"function", "tool", "object"})  # types of definitions that may be without parameters
 _LISTS = ("tools", "functionDeclarations", "function_declarations")
-_ENVELOPES = ("function", "toolSpec")
+_ENVELOPES = {envelope: _REMARKS | {envelope} for envelope in ("function", "toolSpec")}  # and what may stand beside one
 _MOST_DEEP = 8  # envelopes in envelopes
 
 
@@ -159,9 +159,9 @@ def _read_tool(definition: object, index: int) -> Tool:
         return Tool(*schema_of_callable(definition))
     where = f"tool {index}"
     function = mapping(definition, where)
-    for envelope in _ENVELOPES:
+    for envelope, beside in _ENVELOPES.items():
         if envelope in function:
-            _check_keys(function, _REMARKS | {envelope}, where)
+            _check_keys(function, beside, where)
             function = mapping(function[envelope], where)
     if "name" not in function and isinstance(function.get("title"), str) and "properties" in function:
         return _from_titled(function)

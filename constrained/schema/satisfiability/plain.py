@@ -25,7 +25,7 @@ Schema: TypeAlias = Mapping[str, Any]
 MAX_DEPTH = 8  # of plain schemas
 
 _TYPES = frozenset(TYPES)
-_NOTES = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+NOTES = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
 _LENGTHS = {"minLength": "maxLength", "minItems": "maxItems", "minProperties": "maxProperties", "minimum": "maximum"}
 _NUMBERS = frozenset({*_LENGTHS, *_LENGTHS.values()}) - {"minProperties", "maxProperties"}
 
@@ -36,7 +36,7 @@ def without_notes(schema: Schema) -> Schema:
     >>> without_notes({"type": "string", "description": "A city."})
     {'type': 'string'}
     """
-    return schema if _NOTES.isdisjoint(schema) else {key: schema[key] for key in schema if key not in _NOTES}
+    return schema if NOTES.isdisjoint(schema) else {key: schema[key] for key in schema if key not in NOTES}
 
 
 def looks_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
@@ -55,7 +55,7 @@ def looks_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
         if check is not None:
             if not check(value, schema, depth):
                 return False
-        elif key not in _NOTES:
+        elif key not in NOTES:
             if key not in _NUMBERS or not _is_bound(value):
                 return False
             bounded = True
@@ -126,7 +126,7 @@ def _sight() -> Callable[[object], bool]:
     """Return what looks: compiled, where there was a compiler."""
     if PlainSight is None:
         return looks_plain
-    sight: Callable[[object], bool] = PlainSight(_TYPES, _NOTES, _NUMBERS, MAX_DEPTH, is_spelled, _bounds_agree)
+    sight: Callable[[object], bool] = PlainSight(_TYPES, NOTES, _NUMBERS, MAX_DEPTH, is_spelled, _bounds_agree)
     return sight
 
 
