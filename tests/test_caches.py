@@ -269,6 +269,7 @@ def test_loops_close_on_what_is_alive_and_the_rest_goes():
 
 
 def test_texts_of_a_frame_keep_the_edges_that_they_begin_with():
+    caches.clear()  # what other tests have met
     grammar = c.ChatFormat.load("llama3.1-builtin").grammar(tool_choice="required")
     [text] = [symbol.language for symbol in grammar.symbols() if isinstance(getattr(symbol, "language", None), expr.Expr)]
     beginning = [text, *(target for _, _, target in text.edges())]

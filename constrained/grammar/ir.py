@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from constrained.errors import GrammarError, shown
 from constrained.grammar.checks import check_fields, names_of, rules_of
@@ -351,8 +351,7 @@ class Grammar:
 
     @once
     def _lowering(self) -> Alone | Lowering:
-        lowering: Alone | Lowering = operations["lower"](self)
-        return lowering
+        return cast("Alone | Lowering", operations["lower"](self))
 
     @property
     def nullable(self) -> bool:
@@ -372,8 +371,7 @@ class Grammar:
         What a Lark file cannot say stands in its comments, in `widened` and `narrowed` of the text, and in those of the
         grammar that is read from this text; with `exact` it is an error.
         """
-        printed: PrintedLark = operations["write"](self, exact=exact)
-        return printed
+        return cast("PrintedLark", operations["write"](self, exact=exact))
 
     @once
     def fingerprint(self) -> str:
