@@ -63,7 +63,7 @@ def compile(
     deadline: seconds that any one call may take.
     cancelled: asked about every millisecond of work; true ends the call.
 
-    Cost: what the grammar's first state costs, of rules and patterns its first masks, of a large schema as long again,
+    Cost: what the grammar's first state costs, of rules and patterns its first masks, of a large schema twice as much,
     see `ahead`; else all happens when a generation first gets there, but for what looks like too much, see `rehearsal`.
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
     Raises: GrammarError: no word at all.  VocabularyError: the vocabulary lacks a special token that the grammar names.
