@@ -16,6 +16,12 @@ OPEN = {"properties": {"a": {"type": "string"}, "bb": {"type": "string"}, "c": {
 CLOSED = {**OPEN, "additionalProperties": False}
 MIXED = {**OPEN, "patternProperties": {"^x": {"type": "integer"}}}
 NEEDED = {**OPEN, "required": ["bb"]}
+TEXT = {"type": "string"}
+NESTED = {"properties": {"n": {**OPEN, "type": "object"}, "k": TEXT, "s": {"minLength": 1}}}
+SIDES = {"properties": {
+    name: {"type": "object", "patternProperties": {"^x": TEXT, pattern: TEXT}, "additionalProperties": False}
+    for name, pattern in (("n", "^a"), ("m", "^b"))
+}}  # fmt: skip
 EITHER = {"anyOf": [
     {"type": "array", "items": {"type": "object", "properties": {"k": {"const": 1}}, "additionalProperties": {"type": "integer"}}},
     {"type": "array", "items": {"type": "object", "properties": {"k": {"const": 2}}, "additionalProperties": {"type": "string"}}},
@@ -56,8 +62,14 @@ PAIRS = [
     (EITHER, '[{"q', '[{"k":1,"q', None),
     (EITHER, '[{"q', '[{"k":2,"q', None),
     (EITHER, '[{"k":1,"q', '[{"k":1,"p', ""),
-    (OPEN, '{"a', '{"c', None),
+    (OPEN, '{"a', '{"c', '":"'),
     (OPEN, '{"a', '{"x', None),
+    (NESTED, '{"n":{"zz', '{"zz', '":""}}'),
+    (NESTED, '{"k', '{"s', '":""'),
+    (NESTED, '{"n":{"a', '{"k', '":"","k":"'),
+    (NEEDED, '{"a', '{"bb":"","a', '":""}'),
+    (SIDES, '{"n":{"x', '{"m":{"x', '":"","a'),
+    (CLOSED, '{"bb', '{"a":"","c":1,"bb', '":"",'),
     ({"enum": ["axy", "bxy", "bxz"]}, '"ax', '"bxz', None),
     ({"items": {"type": "string", "maxLength": 3}}, '["', '["a', "abcd"),
     ({"items": {"type": "string", "maxLength": 3}}, '["a', '["abc', None),

@@ -54,6 +54,7 @@ cdef class AlikeStates:
     cdef int text_kind(self, int q) except -1
     cdef int rest(self, int q, str text) except -1
     cdef int end_name(self, Pair* at, const Frame* frame) except -1
+    cdef int in_key(self, int after, int record, int parent) except -1
     cdef int framed(self, int after, int record, int parent, int level) except -1
     cdef int stack_kind(self, int stack, int level) except -2
     cdef int after_kind(self, int frame) except -3

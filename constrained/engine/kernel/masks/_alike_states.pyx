@@ -8,6 +8,7 @@ has come to its end, or in counts that are both far off.
     {"id": 1, "size": _     a value on [position behind "size", id and size written]    is like  … on [position]
     {"id": 1, "si_          any text on [OTHER, record "si], and the rest of "size"     is like  any text on [OTHER]
     {"id": 1, "size_        the same on [OTHER, which refuses], and the end of a name   is like  … and an end, ENTRY
+    {"x": {"size_           likewise, whatever lies around, as no token reads from a key to the end of its object
 
 Owns: what stacks are like, as numbers; `KeyKinds`; of states that are alike the first.  Borrows: the automaton, stacks,
 machines, positions and languages, objects; `Behind`, for the beginnings of keys; masks of texts, which say whether a
@@ -20,7 +21,7 @@ PERF: first tests of 300 schemas of MaskBench: of 20,667 masks of new states 9,6
 median step, mask and advance, takes 2.3 µs instead of 4.8.
 """
 from cython cimport final
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint32_t
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, map_free, map_get, map_put, map_room, pair)
 from constrained.engine.kernel.automaton._automaton cimport Automaton
@@ -37,6 +38,7 @@ from constrained.engine.kernel.texts._positions cimport BODY, Position
 cdef enum:
     REST = 17               # what a number is of, beside those of `KeyKinds`
     TEXT = 18               # a context-independent mask, by its address
+    IN_KEY = 21             # a key whose end no token takes further than into the next one
     ANY_KEY = -8            # instead of the record of a key: however it begins, so that its end is no special key
     REFUSED = -9            # or so that it is one
     BACKSLASH = 0x5C
@@ -73,7 +75,7 @@ cdef class AlikeStates:
 
     cdef long held(self) noexcept:
         """Return an estimate of the memory that all this takes."""
-        return self.kinds.bytes + NUMBERED * <long>self.first.size
+        return self.kinds.bytes + self.kinds.values.held() + NUMBERED * <long>self.first.size
 
     # -- states --------------------------------------------------------------------------------------------------------
 
@@ -126,7 +128,7 @@ cdef class AlikeStates:
         else:
             record, at.is_any = frame.record, self.kinds.is_open(self.machines.at[frame.after >> 1].set)
         if record != UNIQUE:
-            at.stack = self.framed(self.kinds.machine_kind(frame.after), record, frame.parent, 0)
+            at.stack = self.in_key(frame.after, record, frame.parent)
         return record != UNIQUE
 
     cdef int record_kind(self, int q, const Frame* frame) except -2:
@@ -226,10 +228,17 @@ cdef class AlikeStates:
     cdef int end_name(self, Pair* at, const Frame* frame) except -1:
         """Find what a name is like that ends here, with a quote."""
         cdef int entry = self.objects.behind_name(frame.after, self.positions.label(at.q >> 1))
-        at.q, at.stack = self.rest(at.q, ""), self.framed(self.kinds.machine_kind(entry), -1, frame.parent, 0)
+        at.q, at.stack = self.rest(at.q, ""), self.in_key(entry, -1, frame.parent)
         return 0
 
     # -- stacks --------------------------------------------------------------------------------------------------------
+
+    cdef int in_key(self, int after, int record, int parent) except -1:
+        """Return what a stack with one frame is like within a key, or before it."""
+        cdef int kind = self.kinds.key_kind(after)
+        if kind != UNIQUE:
+            return self.kinds.number(pair(IN_KEY, kind), <uint32_t>record)
+        return self.framed(self.kinds.machine_kind(after), record, parent, 0)
 
     cdef int framed(self, int after, int record, int parent, int level) except -1:
         """Return what a stack with one frame is like."""

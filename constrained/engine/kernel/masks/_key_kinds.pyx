@@ -10,8 +10,8 @@ quote and a letter too; so sets of written keys are compared by what else there 
     mixed tables: some may, in front of a value          ── the same
     closed tables: only names may, in front of a value   ── whether a name may come, whether the object may end
 
-Owns: what tables, sets and machine states are like, as numbers.  Borrows: machines, objects with their sets of written
-keys; `Expansion`, for the number of a value; the trie; the vocabulary's store, in which stands what its tokens have.
+Owns: what tables, sets and machine states are like, as numbers; `ValueKinds`.  Borrows: machines, objects with their
+sets of written keys; `Expansion`, for the number of a value; the trie; the vocabulary's store, for `QuoteFacts`.
 Invariants: a name is *plain* if no token has its last byte and a quote behind it, so that only a token that begins with
 the quote ends such a key; it is *out of reach* if no token has a comma, a quote and its first byte.  Equal kinds: the
 same tokens lead to live states, whatever lies around the object, where no name is being read.
@@ -20,16 +20,16 @@ Refused: a greatest number of other keys, other keys in order.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
-from libc.string cimport memchr
 from constrained.engine.memory._meter cimport work
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_free, ints_put, ints_room, map_free, map_get, map_put, pair)
 from constrained.engine.kernel.automaton._expansion cimport Expansion
 from constrained.engine.kernel.automaton._machines cimport Machine
-from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, NAMED, PLAIN, POSITION
+from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, NAMED, OTHER, PLAIN, POSITION
 from constrained.engine.kernel.automaton._written_keys cimport Table, Written
-from constrained.engine.kernel.masks._building cimport stored
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
+from constrained.engine.kernel.masks._quote_facts cimport ESCAPED, HEXED, quote_facts
+from constrained.engine.kernel.masks._value_kinds cimport ValueKinds
 
 from constrained.machine import Quoting
 from constrained.regex import ANY_TEXT
@@ -40,12 +40,11 @@ cdef enum:
     ENDS = 8                # words of a set of lengths and last bytes
     NAMED_ONE = 8           # ticks that it takes to look at a name
     SET = 16                # what a number is of, beside the kinds of machine states
+    VALUE = 19              # the colon and value of a key
+    GOING_ON = 20           # what may follow that, but for the end of the object
     NUMBERED = 64           # bytes of a number, in a table that is a quarter to half full
-    HEXED = 256             # in `before`: whether a hexadecimal digit is there, as any escape may end with
-    ESCAPED = 256           # in `behind`: whether a backslash is there with more behind it
     SOLIDUS = 0x2F          # which has a short escape
     BACKSLASH = 0x5C
-    COMMA = 0x2C
 
 
 cdef inline int end_of(int length, int last) noexcept nogil:
@@ -59,6 +58,7 @@ cdef class KeyKinds:
     def __cinit__(self, Expansion expansion, IndependentMasks masks):
         self.expansion, self.objects, self.machines = expansion, expansion.objects, expansion.machines
         self.keys, self.trie, self.store, self.shapes = expansion.objects.keys, masks.trie, masks.store, {}
+        self.values = ValueKinds(masks.automaton)
 
     def __dealloc__(self):
         self.release()
@@ -77,7 +77,7 @@ cdef class KeyKinds:
         self.release()
         self.count = self.bytes = 0
         self.shapes = {}
-        return 0
+        return self.values.clear()
 
     cdef int number(self, uint64_t a, uint64_t b) except -1:
         """Return the number of what is alike in two words."""
@@ -119,6 +119,32 @@ cdef class KeyKinds:
         """Say whether no token ends a name of an object, or one that is written, unless it begins with the quote."""
         return self.set_kind(set_) != UNIQUE and self.keys.tables[self.keys.sets[set_].table].cells > 0
 
+    cdef int key_kind(self, int q) except -3:
+        """Return what OTHER and ENTRY are like for tokens that begin before the colon, UNIQUE: that is not known.
+
+        No token reads from there to the end of the object, so neither what lies around it matters nor which keys it
+        needs; where none reads the value to its end, that and the colon are all.
+        """
+        cdef Machine m = self.machines.at[q >> 1]
+        cdef Table t = self.keys.tables[self.keys.sets[m.set].table]
+        cdef int value, behind
+        if self.set_kind(m.set) == UNIQUE or self.facts.closes:
+            return UNIQUE
+        m.extra += t.names if m.kind == OTHER else 0
+        value = self.values.kind(self.expansion.value(&m))
+        if value < 0:
+            return UNIQUE
+        behind = self.going_on(m.set) if self.values.leaves.at[value] else -1
+        return self.number(pair(VALUE, t.colon), pair(value, behind))
+
+    cdef int going_on(self, int set_) except -1:
+        """Return what a set is like where a value has ended and tokens read no further than into the next key."""
+        cdef const Table* t = &self.keys.tables[self.keys.sets[set_].table]
+        cdef bint may_go_on = t.cells or self.has_offers(set_)
+        if self.facts.begins:
+            return self.number(pair(GOING_ON, self.table_shape(self.keys.sets[set_].table)), may_go_on)
+        return self.number(pair(GOING_ON, -1 - t.comma), pair(t.gap, may_go_on))
+
     # -- sets of written keys ------------------------------------------------------------------------------------------
 
     cdef int set_kind(self, int set_) except -2:
@@ -151,6 +177,14 @@ cdef class KeyKinds:
         offered = self.keys.offer(w, t, self.objects.offers.at, &needed)
         return self.number(pair(SET, shape), pair(offered, needed == 0 and w.count >= t.least))
 
+    cdef bint has_offers(self, int set_) except -1:
+        """Say whether a name may come next."""
+        cdef const Written* w = &self.keys.sets[set_]
+        cdef const Table* t = &self.keys.tables[w.table]
+        cdef int needed = 0
+        ints_room(&self.objects.offers, t.width + 1)
+        return self.keys.offer(w, t, self.objects.offers.at, &needed)
+
     # -- tables --------------------------------------------------------------------------------------------------------
 
     cdef int table_shape(self, int table) except -2:
@@ -159,8 +193,8 @@ cdef class KeyKinds:
         cdef const Table* t = &self.keys.tables[table]
         if shape != NOT_ASKED:
             return shape
-        if self.before is None:
-            self.look_at_tokens()
+        if self.facts is None:
+            self.facts = self.values.facts = quote_facts(self.trie, self.store)
         work(self.keys.meter, NAMED_ONE * t.names)
         t, shape = &self.keys.tables[table], UNIQUE
         if self.objects.ways[t.quoting].count == 1 and self.objects.ways[t.quoting].opening[0] == QUOTE:
@@ -176,7 +210,7 @@ cdef class KeyKinds:
         cdef const Table* t = &self.keys.tables[table]
         cdef object described = self.keys.table_objects[table]
         if not t.cells:
-            if t.quoting != JSON and self.is_behind(BACKSLASH):     # not all names can begin with an escape
+            if t.quoting != JSON and self.facts.is_behind(BACKSLASH):     # not all names can begin with an escape
                 return None
             return () if all([self.is_out_of_reach(name) for name in described.names]) else None
         if t.most >= 0 or t.order != NULL or not all([self.is_plain(name) for name in described.names]):
@@ -213,7 +247,7 @@ cdef class KeyKinds:
     cdef bint is_plain(self, str name) except -1:
         """Say whether no token ends such a key, unless it begins with the closing quote."""
         cdef int last
-        cdef const unsigned char* before = self.before
+        cdef const unsigned char* before = self.facts.before
         if not name or before[HEXED]:
             return False
         last = <int><Py_UCS4>name[len(name) - 1]
@@ -223,12 +257,9 @@ cdef class KeyKinds:
 
     cdef bint is_out_of_reach(self, str name) except -1:
         """Say whether no token has a comma, blanks, a quote and the beginning of a name, other than a backslash."""
-        if not name or self.is_behind(ESCAPED) or 0xD800 <= <int><Py_UCS4>name[0] < 0xE000:
+        if not name or self.facts.is_behind(ESCAPED) or 0xD800 <= <int><Py_UCS4>name[0] < 0xE000:
             return False
-        return not self.is_behind(name[0].encode()[0])
-
-    cdef bint is_behind(self, int byte) noexcept:
-        return (<const unsigned char*>self.behind)[byte]
+        return not self.facts.is_behind(name[0].encode()[0])
 
     cdef int note_ends(self, Ints* ends, int i, int before, tuple texts) except -1:
         """Note lengths and last bytes of some texts, and of those of an entry before, -1: none."""
@@ -256,51 +287,3 @@ cdef class KeyKinds:
         if w.others:
             found |= self.other_ends.at[ENDS * w.others + (at >> 5)]
         return found >> (at & 31) & 1
-
-    cdef int look_at_tokens(self) except -1:
-        """Find which bytes tokens have before a quote, and which behind a comma, blanks and a quote."""
-        cdef bytearray before, behind
-        cdef object found = stored(self.store.entries, ("quotes", QUOTE))
-        if found is None:
-            before, behind = bytearray(HEXED + 1), bytearray(ESCAPED + 1)
-            self.find_quotes(before, behind)
-            before[HEXED] = any([before[digit] for digit in b"0123456789abcdefABCDEF"])
-            found = bytes(before), bytes(behind)
-            self.store.put(("quotes", QUOTE), found, 0)
-        self.before, self.behind = <bytes>found[0], <bytes>found[1]
-        return 0
-
-    cdef int find_quotes(self, unsigned char* before, unsigned char* behind) noexcept:
-        """Note which bytes tokens have there.  PERF: few have a quote, 0.2 ms of 128,000 tokens instead of 2."""
-        cdef const unsigned char* text = self.trie.spelled
-        cdef const unsigned char* at = text
-        cdef const int32_t* begins = self.trie.begins
-        cdef int i, token, left = 0, right, length = begins[self.trie.size]
-        while True:
-            at = <const unsigned char*>memchr(at, QUOTE, length - (at - text))
-            if at == NULL:
-                return 0
-            i, right = <int>(at - text), self.trie.size
-            while left < right:         # the first token that begins behind it
-                token = (left + right) >> 1
-                if begins[token] <= i:
-                    left = token + 1
-                else:
-                    right = token
-            self.note_quote(begins[left - 1], i, begins[left], before, behind)
-            at += 1
-            left -= 1
-
-    cdef void note_quote(self, int first, int at, int last, unsigned char* before, unsigned char* behind) noexcept:
-        """Note what a token, bytes [first, last) of all, has before and behind a quote."""
-        cdef const unsigned char* text = self.trie.spelled
-        cdef int i = at - 1
-        if at == first:
-            return
-        before[text[i]] = 1
-        while i > first and text[i] in (0x20, 0x09, 0x0A, 0x0D):
-            i -= 1
-        if text[i] == COMMA and at + 1 < last:
-            behind[text[at + 1]] = 1
-            if text[at + 1] == BACKSLASH and at + 2 < last:
-                behind[ESCAPED] = 1
