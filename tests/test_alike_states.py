@@ -17,7 +17,8 @@ CLOSED = {**OPEN, "additionalProperties": False}
 MIXED = {**OPEN, "patternProperties": {"^x": {"type": "integer"}}}
 NEEDED = {**OPEN, "required": ["bb"]}
 TEXT = {"type": "string"}
-NESTED = {"properties": {"n": {**OPEN, "type": "object"}, "k": TEXT, "s": {"minLength": 1}}}
+PAIR = {"properties": {"ab": TEXT, "ac": TEXT}, "additionalProperties": False, "type": "object"}
+NESTED = {"properties": {"n": {**OPEN, "type": "object"}, "m": PAIR, "k": TEXT, "s": {"minLength": 1}}}
 SIDES = {"properties": {
     name: {"type": "object", "patternProperties": {"^x": TEXT, pattern: TEXT}, "additionalProperties": False}
     for name, pattern in (("n", "^a"), ("m", "^b"))
@@ -70,10 +71,29 @@ PAIRS = [
     (NEEDED, '{"a', '{"bb":"","a', '":""}'),
     (SIDES, '{"n":{"x', '{"m":{"x', '":"","a'),
     (CLOSED, '{"bb', '{"a":"","c":1,"bb', '":"",'),
+    (CLOSED, '{"a":"",', '{"bb":"",', '"a'),
+    (CLOSED, '{"a":"",', '{"bb":"",', ' "b'),
+    (CLOSED, '{"a":"",', '{"bb":"",', '"a"'),
+    (CLOSED, '{"a":"",', '{"bb":"",', '"\\u0061'),
+    (MIXED, '{"a":"",', '{"bb":"",', '"a'),
+    (MIXED, '{"a":"",', '{"bb":"",', '\t"b'),
+    ({**CLOSED, "properties": {"": {}, "a": {}, "b": {}}}, '{"":"",', '{"b":"",', None),
+    ({**CLOSED, "properties": {"\n": {}, "a": {}, "b": {}}}, '{"\\n":"",', '{"a":"",', None),
+    (PAIR, '{"ab":"",', '{"ac":"",', '"a\\u0063'),
+    (SIDES, '{"n":{"x1":"",', '{"m":{"x1":"",', None),
+    (SIDES, '{"n":{"x1":"",', '{"n":{"a":"",', '"x1":"","x1'),
+    (NESTED, '{"n":{"zz":"",', '{"zz":"",', '"":""}}'),
+    (NESTED, '{"x":1,"m":{"a', '{"y":1,"m":{"a', 'b":""},"x"'),
     ({"enum": ["axy", "bxy", "bxz"]}, '"ax', '"bxz', None),
     ({"items": {"type": "string", "maxLength": 3}}, '["', '["a', "abcd"),
     ({"items": {"type": "string", "maxLength": 3}}, '["a', '["abc', None),
     ({"items": {"enum": ["axy", "bxy", "c"]}}, '["ax', '["axy","bx', ""),
+]
+# the same where a comma is followed by a blank and a colon too
+SPACED = [
+    (NESTED, '{"n": {"zz": "",', '{"zz": "",', ' "": ""}}'),
+    (SIDES, '{"n": {"x1": "",', '{"m": {"x1": "",', None),
+    (CLOSED, '{"a": "",', '{"bb": "",', ' "a'),
 ]
 
 
@@ -83,8 +103,8 @@ def _kernel(schema, texts, kind="compiled", whitespace="compact"):
     return compile(Grammar.from_json_schema(schema, whitespace=whitespace), vocabulary, kernel=kind).place()
 
 
-def _are_alike(schema, texts, *beginnings):
-    kernel, start = _kernel(schema, texts)
+def _are_alike(schema, texts, whitespace, *beginnings):
+    kernel, start = _kernel(schema, texts, whitespace=whitespace)
     states = [kernel.step_bytes(start, beginning.encode()) for beginning in beginnings]
     assert all(states) and len(set(states)) == len(states)
     numbers = {look.alike(kernel, state) for state in states}
@@ -97,14 +117,19 @@ def _are_alike(schema, texts, *beginnings):
     return False
 
 
-@pytest.mark.parametrize(("schema", "one", "other", "telling"), PAIRS)
-def test_states_are_alike_unless_a_token_tells_them_apart(schema, one, other, telling):
+WRITTEN = [(*pair, style) for pair in PAIRS for style in ("compact", "flexible")]
+
+
+@pytest.mark.parametrize(
+    ("schema", "one", "other", "telling", "whitespace"), [*WRITTEN, *[(*pair, "canonical") for pair in SPACED]]
+)
+def test_states_are_alike_unless_a_token_tells_them_apart(schema, one, other, telling, whitespace):
     schema = schema if {"enum", "items", "anyOf"} & schema.keys() else {"type": "object", **schema}
     if telling is None:
-        assert not _are_alike(schema, LETTERS, one, other)
+        assert not _are_alike(schema, LETTERS, whitespace, one, other)
     else:
-        assert _are_alike(schema, LETTERS, one, other)
-        assert not telling or not _are_alike(schema, [*LETTERS, telling], one, other)
+        assert _are_alike(schema, LETTERS, whitespace, one, other)
+        assert not telling or not _are_alike(schema, [*LETTERS, telling], whitespace, one, other)
 
 
 BITS = [

@@ -49,11 +49,13 @@ cdef class AlikeStates:
     cdef bint is_special(self, const Frame* frame) except -1
     cdef bint find_other(self, Pair* at, bint covers) except -1
     cdef bint has_one(self, int stack, Frame* frame) noexcept
+    cdef bint is_next(self, int after) noexcept
     cdef bint is_name(self, int q) noexcept
     cdef bint is_last(self, int q) noexcept
     cdef int text_kind(self, int q) except -1
     cdef int rest(self, int q, str text) except -1
     cdef int end_name(self, Pair* at, const Frame* frame) except -1
+    cdef int open_name(self, Pair* at, const Frame* frame) except -1
     cdef int in_key(self, int after, int record, int parent) except -1
     cdef int framed(self, int after, int record, int parent, int level) except -1
     cdef int stack_kind(self, int stack, int level) except -2

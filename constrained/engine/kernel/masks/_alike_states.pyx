@@ -25,8 +25,8 @@ from libc.stdint cimport int32_t, uint32_t
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, map_free, map_get, map_put, map_room, pair)
 from constrained.engine.kernel.automaton._automaton cimport Automaton
-from constrained.engine.kernel.automaton._machines cimport DISPATCH
-from constrained.engine.kernel.automaton._objects cimport NAMED, OTHER
+from constrained.engine.kernel.automaton._machines cimport DISPATCH, Machine
+from constrained.engine.kernel.automaton._objects cimport NAMED, NEXT, OTHER, POSITION
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
@@ -75,7 +75,7 @@ cdef class AlikeStates:
 
     cdef long held(self) noexcept:
         """Return an estimate of the memory that all this takes."""
-        return self.kinds.bytes + self.kinds.values.held() + NUMBERED * <long>self.first.size
+        return self.kinds.held() + NUMBERED * <long>self.first.size
 
     # -- states --------------------------------------------------------------------------------------------------------
 
@@ -164,17 +164,26 @@ cdef class AlikeStates:
         covers: whether any key is being read as well, or will be where this one is a name's.
         """
         cdef Frame frame
+        cdef int kind
         cdef bint has_one = self.has_one(at.stack, &frame)
         if has_one and self.machines.at[frame.after >> 1].kind == NAMED:
             covers = covers and self.kinds.has_plain_names(self.machines.at[frame.after >> 1].set)
             if not at.q & 1:
+                if not covers:
+                    self.open_name(at, &frame)
                 return not covers
             if not self.is_name(at.q):
                 return True
             if self.languages.at[self.positions.at[at.q >> 1].language].accepts and (covers or self.is_last(at.q)):
                 self.end_name(at, &frame)
                 return True
+            if not covers:
+                at.stack = self.stack_kind(at.stack, 0)
             return not covers
+        if has_one and self.is_next(frame.after):
+            kind = self.kinds.opened_kind(frame.after)
+            at.stack = kind if kind != UNIQUE else self.stack_kind(at.stack, 0)
+            return True
         if at.q & 1 and has_one and frame.record < 0 and not self.machines.at[frame.after >> 1].flags & DISPATCH:
             at.q = self.text_kind(at.q)
         else:
@@ -188,6 +197,11 @@ cdef class AlikeStates:
         frame.after, frame.record = self.stacks.frames.at[first], self.stacks.frames.at[first + 1]
         frame.parent = self.stacks.frames.at[first + 2]
         return self.stacks.first.at[stack + 1] == first + 3 and frame.after >= 0 and not frame.after & 1
+
+    cdef bint is_next(self, int after) noexcept:
+        """Say whether a frame goes on to a key behind a comma."""
+        cdef const Machine* m = &self.machines.at[after >> 1]
+        return m.kind == POSITION and m.extra == NEXT
 
     # -- finite sets of texts ------------------------------------------------------------------------------------------
 
@@ -229,6 +243,15 @@ cdef class AlikeStates:
         """Find what a name is like that ends here, with a quote."""
         cdef int entry = self.objects.behind_name(frame.after, self.positions.label(at.q >> 1))
         at.q, at.stack = self.rest(at.q, ""), self.in_key(entry, -1, frame.parent)
+        return 0
+
+    cdef int open_name(self, Pair* at, const Frame* frame) except -1:
+        """Find what names are like in front of their quote."""
+        cdef int kind = self.kinds.opened_kind(frame.after)
+        if kind == UNIQUE:
+            at.stack = self.stack_kind(at.stack, 0)
+        else:
+            at.q, at.stack = kind, KINDS
         return 0
 
     # -- stacks --------------------------------------------------------------------------------------------------------

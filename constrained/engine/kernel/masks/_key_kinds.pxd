@@ -8,6 +8,7 @@ from constrained.engine.kernel.automaton._machines cimport Machines
 from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._written_keys cimport WrittenKeys
 from constrained.engine.kernel.masks._quote_facts cimport QuoteFacts
+from constrained.engine.kernel.masks._told_names cimport ToldNames
 from constrained.engine.kernel.masks._value_kinds cimport ValueKinds
 
 cdef enum:
@@ -40,7 +41,8 @@ cdef class KeyKinds:
     cdef Objects objects
     cdef WrittenKeys keys
     cdef QuoteFacts facts           # of the vocabulary; None: not asked for
-    cdef ValueKinds values          # owned
+    cdef ValueKinds values          # owned, as the next one
+    cdef ToldNames told
     cdef dict shapes                # what tables are alike in -> number
     cdef Ints table_shapes          # of each table its shape, UNIQUE or NOT_ASKED; the next two are such lists
     cdef Ints set_kinds
@@ -55,6 +57,8 @@ cdef class KeyKinds:
     cdef int number(self, uint64_t a, uint64_t b) except -1
     cdef int machine_kind(self, int q) except -3
     cdef int key_kind(self, int q) except -3
+    cdef int opened_kind(self, int q) except -3
+    cdef long held(self) noexcept
     cdef bint is_open(self, int set_) except -1
     cdef bint has_plain_names(self, int set_) except -1
     cdef bint may_be_special(self, int set_, int length, int last) noexcept
@@ -66,6 +70,7 @@ cdef class KeyKinds:
     cdef int closed_kind(self, int shape, int set_) except -1
     cdef bint has_offers(self, int set_) except -1
     cdef int going_on(self, int set_) except -1
+    cdef int told_names(self, int set_) except -2
     cdef int table_shape(self, int table) except -2
     cdef object shared_cell(self, int table)
     cdef bint is_any(self, int table) except -1

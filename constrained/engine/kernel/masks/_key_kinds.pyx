@@ -29,6 +29,7 @@ from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, N
 from constrained.engine.kernel.automaton._written_keys cimport Table, Written
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._quote_facts cimport ESCAPED, HEXED, quote_facts
+from constrained.engine.kernel.masks._told_names cimport ToldNames
 from constrained.engine.kernel.masks._value_kinds cimport ValueKinds
 
 from constrained.machine import Quoting
@@ -42,6 +43,7 @@ cdef enum:
     SET = 16                # what a number is of, beside the kinds of machine states
     VALUE = 19              # the colon and value of a key
     GOING_ON = 20           # what may follow that, but for the end of the object
+    OPENED = 22             # which names may be begun
     NUMBERED = 64           # bytes of a number, in a table that is a quarter to half full
     SOLIDUS = 0x2F          # which has a short escape
     BACKSLASH = 0x5C
@@ -58,7 +60,7 @@ cdef class KeyKinds:
     def __cinit__(self, Expansion expansion, IndependentMasks masks):
         self.expansion, self.objects, self.machines = expansion, expansion.objects, expansion.machines
         self.keys, self.trie, self.store, self.shapes = expansion.objects.keys, masks.trie, masks.store, {}
-        self.values = ValueKinds(masks.automaton)
+        self.values, self.told = ValueKinds(masks.automaton), ToldNames(masks.meter, masks.trie)
 
     def __dealloc__(self):
         self.release()
@@ -77,7 +79,12 @@ cdef class KeyKinds:
         self.release()
         self.count = self.bytes = 0
         self.shapes = {}
+        self.told.clear()
         return self.values.clear()
+
+    cdef long held(self) noexcept:
+        """Return an estimate of the memory that all this takes."""
+        return self.bytes + self.values.held() + self.told.held()
 
     cdef int number(self, uint64_t a, uint64_t b) except -1:
         """Return the number of what is alike in two words."""
@@ -145,6 +152,37 @@ cdef class KeyKinds:
             return self.number(pair(GOING_ON, self.table_shape(self.keys.sets[set_].table)), may_go_on)
         return self.number(pair(GOING_ON, -1 - t.comma), pair(t.gap, may_go_on))
 
+    cdef int opened_kind(self, int q) except -3:
+        """Return what NAMED is like in front of the opening quote, and the position behind a comma in front of blanks
+        as well, UNIQUE: that is not known.  As with `key_kind`, nothing else matters.
+        """
+        cdef Machine m = self.machines.at[q >> 1]
+        cdef const Table* t = &self.keys.tables[self.keys.sets[m.set].table]
+        cdef int kind = self.set_kind(m.set), told = -1, shape = -1
+        if kind == UNIQUE or self.facts.closes:
+            return UNIQUE
+        if m.kind == NAMED or not self.is_open(m.set):
+            told = self.told_names(m.set)
+            if told == UNIQUE:
+                return UNIQUE
+        if m.kind == POSITION and t.cells:
+            shape = self.table_shape(self.keys.sets[m.set].table)
+        kind = self.number(pair(OPENED, t.quoting), pair(told, shape))
+        return kind if m.kind == NAMED else self.number(pair(m.kind, kind), pair(t.gap, m.more))
+
+    cdef int told_names(self, int set_) except -2:
+        """Return the number of the tokens that begin a name which may come next, UNIQUE: they may tell more."""
+        cdef int i, table = self.keys.sets[set_].table
+        cdef list bits = self.told.of_table(table, self.keys.table_objects[table].names)
+        cdef object found = 0
+        if bits is None:
+            return UNIQUE
+        self.has_offers(set_)
+        for i in range(self.keys.tables[table].names):
+            if self.objects.offers.at[i >> 5] >> (i & 31) & 1:
+                found |= bits[i]
+        return self.told.number(found)
+
     # -- sets of written keys ------------------------------------------------------------------------------------------
 
     cdef int set_kind(self, int set_) except -2:
@@ -178,7 +216,7 @@ cdef class KeyKinds:
         return self.number(pair(SET, shape), pair(offered, needed == 0 and w.count >= t.least))
 
     cdef bint has_offers(self, int set_) except -1:
-        """Say whether a name may come next."""
+        """Say whether a name may come next, and note which in `objects.offers`."""
         cdef const Written* w = &self.keys.sets[set_]
         cdef const Table* t = &self.keys.tables[w.table]
         cdef int needed = 0
