@@ -19,6 +19,10 @@ NEEDED = {**OPEN, "required": ["bb"]}
 TEXT = {"type": "string"}
 PAIR = {"properties": {"ab": TEXT, "ac": TEXT}, "additionalProperties": False, "type": "object"}
 NESTED = {"properties": {"n": {**OPEN, "type": "object"}, "m": PAIR, "k": TEXT, "s": {"minLength": 1}}}
+OTHER_PAIR = {**PAIR, "properties": {"cb": TEXT, "d": TEXT}}
+VARIED = {
+    "properties": {"p": PAIR, "q": OTHER_PAIR, "r": {**PAIR, "required": ["ab"]}, "s": {"type": "array", "items": PAIR}}
+}
 SIDES = {"properties": {
     name: {"type": "object", "patternProperties": {"^x": TEXT, pattern: TEXT}, "additionalProperties": False}
     for name, pattern in (("n", "^a"), ("m", "^b"))
@@ -79,6 +83,14 @@ PAIRS = [
     (MIXED, '{"a":"",', '{"bb":"",', '\t"b'),
     ({**CLOSED, "properties": {"": {}, "a": {}, "b": {}}}, '{"":"",', '{"b":"",', None),
     ({**CLOSED, "properties": {"\n": {}, "a": {}, "b": {}}}, '{"\\n":"",', '{"a":"",', None),
+    (VARIED, '{"p":', '{"q":', '{"a'),
+    (VARIED, '{"p":', '{"q":', '{\n"d'),
+    (VARIED, '{"p":', '{"q":', '{"\\u0061'),
+    (VARIED, '{"p":', '{"q":', ',"d'),
+    (VARIED, '{"p":{', '{"q":{', '"a'),
+    (VARIED, '{"p":{', '{"q":{', '"d'),
+    (VARIED, '{"p":', '{"r":', None),
+    (VARIED, '{"p":', '{"s":', None),
     (PAIR, '{"ab":"",', '{"ac":"",', '"a\\u0063'),
     (SIDES, '{"n":{"x1":"",', '{"m":{"x1":"",', None),
     (SIDES, '{"n":{"x1":"",', '{"n":{"a":"",', '"x1":"","x1'),
@@ -117,12 +129,14 @@ def _are_alike(schema, texts, whitespace, *beginnings):
     return False
 
 
-WRITTEN = [(*pair, style) for pair in PAIRS for style in ("compact", "flexible")]
+WRITTEN = [
+    *[(*pair, style) for pair in PAIRS for style in ("compact", "flexible")],
+    *[(*pair, "canonical") for pair in SPACED],
+    (VARIED, '{"p":{\n ', '{"q":{\n ', ' "d', (",", ":", 2)),
+]
 
 
-@pytest.mark.parametrize(
-    ("schema", "one", "other", "telling", "whitespace"), [*WRITTEN, *[(*pair, "canonical") for pair in SPACED]]
-)
+@pytest.mark.parametrize(("schema", "one", "other", "telling", "whitespace"), WRITTEN)
 def test_states_are_alike_unless_a_token_tells_them_apart(schema, one, other, telling, whitespace):
     schema = schema if {"enum", "items", "anyOf"} & schema.keys() else {"type": "object", **schema}
     if telling is None:

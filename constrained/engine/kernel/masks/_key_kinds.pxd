@@ -64,8 +64,8 @@ cdef class KeyKinds:
     cdef bint may_be_special(self, int set_, int length, int last) noexcept
     cdef int clear(self) except -1
     # internals
-    cdef void release(self) noexcept
     cdef int set_kind(self, int set_) except -2
+    cdef void release(self) noexcept
     cdef int open_kind(self, int shape, int set_) except -1
     cdef int closed_kind(self, int shape, int set_) except -1
     cdef bint has_offers(self, int set_) except -1
@@ -76,5 +76,7 @@ cdef class KeyKinds:
     cdef bint is_any(self, int table) except -1
     cdef bint others_are_plain(self, int others) except -1
     cdef bint is_plain(self, str name) except -1
-    cdef bint is_out_of_reach(self, str name) except -1
+    cdef bint is_out_of_reach(self, str name, bytes behind) except -1
+    cdef int brace_kind(self, int q) except -3
+    cdef int first_kind(self, int q) except -3
     cdef int note_ends(self, Ints* ends, int i, int before, tuple texts) except -1

@@ -24,8 +24,8 @@ from constrained.engine.memory._meter cimport work
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_free, ints_put, ints_room, map_free, map_get, map_put, pair)
 from constrained.engine.kernel.automaton._expansion cimport Expansion
-from constrained.engine.kernel.automaton._machines cimport Machine
-from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, NAMED, OTHER, PLAIN, POSITION
+from constrained.engine.kernel.automaton._machines cimport ACCEPTING, EXPANDED, Machine
+from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, FIRST, NAMED, OTHER, PLAIN, POSITION
 from constrained.engine.kernel.automaton._written_keys cimport Table, Written
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._quote_facts cimport ESCAPED, HEXED, quote_facts
@@ -44,6 +44,8 @@ cdef enum:
     VALUE = 19              # the colon and value of a key
     GOING_ON = 20           # what may follow that, but for the end of the object
     OPENED = 22             # which names may be begun
+    BRACED = 23             # the same behind a brace
+    BRACE = 24              # a brace that leads there
     NUMBERED = 64           # bytes of a number, in a table that is a quarter to half full
     SOLIDUS = 0x2F          # which has a short escape
     BACKSLASH = 0x5C
@@ -101,22 +103,38 @@ cdef class KeyKinds:
     cdef int machine_kind(self, int q) except -3:
         """Return what a machine state is like: its own number, or one from KINDS on."""
         cdef Machine m
-        cdef int kind, set_kind
-        if q < 0 or q & 1 or self.machines.at[q >> 1].kind in (PLAIN, NAMED):
+        cdef int kind
+        if q < 0 or q & 1:
             return q
         kind = listed(&self.machine_kinds, q >> 1)
         if kind != NOT_ASKED:
             return kind
         m = self.machines.at[q >> 1]
-        set_kind = self.set_kind(m.set)
-        if set_kind == UNIQUE or m.kind == POSITION and m.extra != AFTER and not self.is_open(m.set):
+        if not m.flags & EXPANDED and m.kind == PLAIN:
+            return q
+        if m.kind == PLAIN:
+            kind = self.brace_kind(q)
+        elif m.kind == NAMED or self.set_kind(m.set) == UNIQUE:
             kind = q
         elif m.kind == ENTRY or m.kind == BEGIN:
-            kind = self.number(pair(m.kind, set_kind), pair(self.expansion.value(&m), m.more))
+            kind = self.number(
+                pair(m.kind, self.set_kind(m.set)), pair(self.machine_kind(self.expansion.value(&m)), m.more))
+        elif m.kind == POSITION and m.extra != AFTER and not self.is_open(m.set):
+            kind = self.first_kind(q) if m.extra == FIRST else q
         else:
-            kind = self.number(pair(m.kind, set_kind), pair(m.extra, m.more))
+            kind = self.number(pair(m.kind, self.set_kind(m.set)), pair(m.extra, m.more))
         note(&self.machine_kinds, q >> 1, kind)
         return kind
+
+    cdef int brace_kind(self, int q) except -3:
+        """Return what a state of no object is like, `q`: no other; those are that read nothing but a brace."""
+        cdef Machine m = self.machines.at[q >> 1]
+        cdef const int32_t* brace = self.machines.ranges.at + m.ranges
+        if m.ranges_end - m.ranges != 3 or m.calls < m.calls_end or m.tokens < m.tokens_end or m.flags & ACCEPTING:
+            return q
+        if brace[2] & 1 or self.machines.at[brace[2] >> 1].kind != POSITION:
+            return q
+        return self.number(pair(BRACE, brace[0]), pair(brace[1], self.machine_kind(brace[2])))
 
     cdef bint is_open(self, int set_) except -1:
         """Say whether any key may come where these are written, with which a name goes on as long as it is read."""
@@ -125,6 +143,15 @@ cdef class KeyKinds:
     cdef bint has_plain_names(self, int set_) except -1:
         """Say whether no token ends a name of an object, or one that is written, unless it begins with the quote."""
         return self.set_kind(set_) != UNIQUE and self.keys.tables[self.keys.sets[set_].table].cells > 0
+
+    cdef int first_kind(self, int q) except -3:
+        """Return what the position behind a brace is like, where not any key may come, `q`: no other."""
+        cdef Machine m = self.machines.at[q >> 1]
+        cdef int told = self.told_names(m.set)
+        names = self.keys.table_objects[self.keys.sets[m.set].table].names
+        if told == UNIQUE or not all([self.is_out_of_reach(name, self.facts.braced) for name in names]):
+            return q
+        return self.number(pair(BRACED, self.set_kind(m.set)), pair(told, m.more))
 
     cdef int key_kind(self, int q) except -3:
         """Return what OTHER and ENTRY are like for tokens that begin before the colon, UNIQUE: that is not known.
@@ -248,12 +275,12 @@ cdef class KeyKinds:
         cdef const Table* t = &self.keys.tables[table]
         cdef object described = self.keys.table_objects[table]
         if not t.cells:
-            if t.quoting != JSON and self.facts.is_behind(BACKSLASH):     # not all names can begin with an escape
+            if t.quoting != JSON and self.facts.behind[BACKSLASH]:      # not all names can begin with an escape
                 return None
-            return () if all([self.is_out_of_reach(name) for name in described.names]) else None
+            return () if all([self.is_out_of_reach(name, self.facts.behind) for name in described.names]) else None
         if t.most >= 0 or t.order != NULL or not all([self.is_plain(name) for name in described.names]):
             return None
-        if not self.is_any(table) and not all([self.is_out_of_reach(name) for name in described.names]):
+        if not self.is_any(table) and not all([self.is_out_of_reach(name, self.facts.behind) for name in described.names]):
             return None
         return tuple([(t.languages[i], table if described.shared[i] is None else described.shared[i])
                       for i in range(t.cells)])
@@ -293,11 +320,12 @@ cdef class KeyKinds:
             return False
         return not before[last if last < 0x80 else 0x80 | last & 0x3F]
 
-    cdef bint is_out_of_reach(self, str name) except -1:
-        """Say whether no token has a comma, blanks, a quote and the beginning of a name, other than a backslash."""
-        if not name or self.facts.is_behind(ESCAPED) or 0xD800 <= <int><Py_UCS4>name[0] < 0xE000:
+    cdef bint is_out_of_reach(self, str name, bytes behind) except -1:
+        """Say whether no token has a comma, or a brace, blanks, a quote and the beginning of a name, other than a
+        backslash."""
+        if not name or behind[ESCAPED] or 0xD800 <= <int><Py_UCS4>name[0] < 0xE000:
             return False
-        return not self.facts.is_behind(name[0].encode()[0])
+        return not behind[name[0].encode()[0]]
 
     cdef int note_ends(self, Ints* ends, int i, int before, tuple texts) except -1:
         """Note lengths and last bytes of some texts, and of those of an entry before, -1: none."""
