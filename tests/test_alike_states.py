@@ -19,6 +19,11 @@ NEEDED = {**OPEN, "required": ["bb"]}
 TEXT = {"type": "string"}
 PAIR = {"properties": {"ab": TEXT, "ac": TEXT}, "additionalProperties": False, "type": "object"}
 NESTED = {"properties": {"n": {**OPEN, "type": "object"}, "m": PAIR, "k": TEXT, "s": {"minLength": 1}}}
+ROWS = {"properties": {
+    "p": {"type": "array", "items": {**OPEN, "type": "object"}}, "q": {**OPEN, "type": "object"},
+    "r": {"type": "array", "items": {"anyOf": [{**OPEN, "type": "object"}, TEXT]}},
+    "s": {"type": "array", "items": {"type": "array", "items": {**OPEN, "type": "object"}}},
+}}  # fmt: skip
 OTHER_PAIR = {**PAIR, "properties": {"cb": TEXT, "d": TEXT}}
 VARIED = {
     "properties": {"p": PAIR, "q": OTHER_PAIR, "r": {**PAIR, "required": ["ab"]}, "s": {"type": "array", "items": PAIR}}
@@ -83,6 +88,13 @@ PAIRS = [
     (MIXED, '{"a":"",', '{"bb":"",', '\t"b'),
     ({**CLOSED, "properties": {"": {}, "a": {}, "b": {}}}, '{"":"",', '{"b":"",', None),
     ({**CLOSED, "properties": {"\n": {}, "a": {}, "b": {}}}, '{"\\n":"",', '{"a":"",', None),
+    (ROWS, '{"p":[{"a":"', '{"r":[{"a":"', '"},"'),
+    (ROWS, '{"p":[{"a":', '{"r":[{"a":', '""},"'),
+    (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"}]]'),
+    (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"}],"'),
+    (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"":""}'),
+    (ROWS, '{"p":[{"a":"', '{"q":{"a":"', None),
+    (ROWS, '{"p":[{"c":', '{"s":[[{"c":', None),
     (VARIED, '{"p":', '{"q":', '{"a'),
     (VARIED, '{"p":', '{"q":', '{\n"d'),
     (VARIED, '{"p":', '{"q":', '{"\\u0061'),

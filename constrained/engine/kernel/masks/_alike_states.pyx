@@ -26,7 +26,7 @@ from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, map_free, map_get, map_put, map_room, pair)
 from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.automaton._machines cimport DISPATCH, Machine
-from constrained.engine.kernel.automaton._objects cimport NAMED, NEXT, OTHER, POSITION
+from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, NAMED, NEXT, OTHER, PLAIN, POSITION
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
@@ -35,10 +35,16 @@ from constrained.engine.kernel.masks._walk cimport Walk
 from constrained.engine.kernel.texts._languages cimport LanguageAt
 from constrained.engine.kernel.texts._positions cimport BODY, Position
 
+from constrained.machine import Quoting
+
+cdef int JSON = Quoting.JSON
+
 cdef enum:
     REST = 17               # what a number is of, beside those of `KeyKinds`
     TEXT = 18               # a context-independent mask, by its address
     IN_KEY = 21             # a key whose end no token takes further than into the next one
+    IN_OBJECT = 25          # an object that tokens leave with a quote and its closing bracket
+    AROUND = 26             # what lies around one
     ANY_KEY = -8            # instead of the record of a key: however it begins, so that its end is no special key
     REFUSED = -9            # or so that it is one
     BACKSLASH = 0x5C
@@ -64,6 +70,7 @@ cdef class AlikeStates:
 
     cdef void release(self) noexcept:
         ints_free(&self.stack_kinds)
+        ints_free(&self.around_kinds)
         ints_free(&self.first)
         map_free(&self.ids)
 
@@ -184,6 +191,9 @@ cdef class AlikeStates:
             kind = self.kinds.opened_kind(frame.after)
             at.stack = kind if kind != UNIQUE else self.stack_kind(at.stack, 0)
             return True
+        if has_one and self.is_quoted_value(at.q, &frame):
+            at.q, at.stack = self.text_kind(at.q) if at.q & 1 else at.q, self.in_object(frame.after, frame.parent)
+            return True
         if at.q & 1 and has_one and frame.record < 0 and not self.machines.at[frame.after >> 1].flags & DISPATCH:
             at.q = self.text_kind(at.q)
         else:
@@ -203,13 +213,27 @@ cdef class AlikeStates:
         cdef const Machine* m = &self.machines.at[after >> 1]
         return m.kind == POSITION and m.extra == NEXT
 
+    cdef bint is_quoted_value(self, int q, const Frame* frame) except -1:
+        """Say whether a position is in a text in quotes, or in front of one, that is the value of a key."""
+        cdef Machine m = self.machines.at[frame.after >> 1]
+        if m.kind == BEGIN:
+            q = self.kinds.expansion.value(&m)
+        elif m.kind != POSITION or m.extra != AFTER:
+            return False
+        if q & 1:
+            return m.kind != BEGIN and self.is_in_quotes(q)
+        return self.machines.at[q >> 1].quoting == JSON
+
+    cdef bint is_in_quotes(self, int q) noexcept:
+        """Say whether a position is between two characters of a text in quotes."""
+        cdef const Position* p = &self.positions.at[q >> 1]
+        return p.place == BODY and self.positions.spellings[p.spelling].closing == QUOTE
+
     # -- finite sets of texts ------------------------------------------------------------------------------------------
 
     cdef bint is_name(self, int q) noexcept:
         """Say whether a position is between two characters of texts of a finite set, in quotes."""
-        cdef const Position* p = &self.positions.at[q >> 1]
-        return (p.place == BODY and self.positions.spellings[p.spelling].closing == QUOTE
-                and self.languages.at[p.language].texts >= 0)
+        return self.is_in_quotes(q) and self.languages.at[self.positions.at[q >> 1].language].texts >= 0
 
     cdef bint is_last(self, int q) noexcept:
         """Say whether there is one text left."""
@@ -266,6 +290,34 @@ cdef class AlikeStates:
     cdef int framed(self, int after, int record, int parent, int level) except -1:
         """Return what a stack with one frame is like."""
         return self.kinds.number(pair(-1, after), pair(record, self.stack_kind(parent, level + 1)))
+
+    cdef int in_object(self, int after, int parent) except -1:
+        """Return what a stack with one frame is like for tokens that leave the object with a quote and its bracket."""
+        if self.kinds.set_kind(self.machines.at[after >> 1].set) == UNIQUE or self.kinds.facts.closes:
+            return self.framed(self.kinds.machine_kind(after), -1, parent, 0)
+        return self.kinds.number(pair(IN_OBJECT, self.kinds.machine_kind(after)), self.around(parent))
+
+    cdef int around(self, int stack) except -1:
+        """Return what such tokens see of the stack around an object: nothing that lies behind a frame which none
+        leaves."""
+        cdef int i, after, record, parent, seen, kind = listed(&self.around_kinds, stack)
+        if kind != NOT_ASKED:
+            return kind
+        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            after, record = self.after_kind(i), self.stacks.frames.at[i + 1]
+            seen = self.kinds.around.kind(after) if record < 0 and self.is_plain(after) else UNIQUE
+            if seen == UNIQUE:
+                kind = self.kinds.number(pair(kind, after), pair(record, self.parent_kind(i, 0)))
+            else:
+                parent = self.parent_kind(i, 0) if self.kinds.around.leaves.at[seen] else -1
+                kind = self.kinds.number(pair(AROUND, kind), pair(seen, parent))
+        note(&self.around_kinds, stack, kind)
+        return kind
+
+    cdef bint is_plain(self, int after) noexcept:
+        """Say whether a frame goes on in a machine state of no object."""
+        return (0 <= after < KINDS and not after & 1 and self.machines.at[after >> 1].kind == PLAIN
+                and not self.machines.at[after >> 1].flags & DISPATCH)
 
     cdef int stack_kind(self, int stack, int level) except -2:
         """Return what a stack is like: its own number, or one from KINDS on."""

@@ -9,7 +9,7 @@ from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._written_keys cimport WrittenKeys
 from constrained.engine.kernel.masks._quote_facts cimport QuoteFacts
 from constrained.engine.kernel.masks._told_names cimport ToldNames
-from constrained.engine.kernel.masks._value_kinds cimport ValueKinds
+from constrained.engine.kernel.masks._tail_kinds cimport TailKinds
 
 cdef enum:
     UNIQUE = -1         # what is like nothing else
@@ -41,7 +41,8 @@ cdef class KeyKinds:
     cdef Objects objects
     cdef WrittenKeys keys
     cdef QuoteFacts facts           # of the vocabulary; None: not asked for
-    cdef ValueKinds values          # owned, as the next one
+    cdef TailKinds values          # owned, as the next two; values, and what lies around objects
+    cdef TailKinds around
     cdef ToldNames told
     cdef dict shapes                # what tables are alike in -> number
     cdef Ints table_shapes          # of each table its shape, UNIQUE or NOT_ASKED; the next two are such lists
@@ -76,7 +77,7 @@ cdef class KeyKinds:
     cdef bint is_any(self, int table) except -1
     cdef bint others_are_plain(self, int others) except -1
     cdef bint is_plain(self, str name) except -1
-    cdef bint is_out_of_reach(self, str name, bytes behind) except -1
+    cdef bint are_out_of_reach(self, tuple names, bytes behind) except -1
     cdef int brace_kind(self, int q) except -3
     cdef int first_kind(self, int q) except -3
     cdef int note_ends(self, Ints* ends, int i, int before, tuple texts) except -1

@@ -10,7 +10,7 @@ quote and a letter too; so sets of written keys are compared by what else there 
     mixed tables: some may, in front of a value          ── the same
     closed tables: only names may, in front of a value   ── whether a name may come, whether the object may end
 
-Owns: what tables, sets and machine states are like, as numbers; `ValueKinds`.  Borrows: machines, objects with their
+Owns: what tables, sets and machine states are like, as numbers; `TailKinds`.  Borrows: machines, objects with their
 sets of written keys; `Expansion`, for the number of a value; the trie; the vocabulary's store, for `QuoteFacts`.
 Invariants: a name is *plain* if no token has its last byte and a quote behind it, so that only a token that begins with
 the quote ends such a key; it is *out of reach* if no token has a comma, a quote and its first byte.  Equal kinds: the
@@ -30,7 +30,7 @@ from constrained.engine.kernel.automaton._written_keys cimport Table, Written
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._quote_facts cimport ESCAPED, HEXED, quote_facts
 from constrained.engine.kernel.masks._told_names cimport ToldNames
-from constrained.engine.kernel.masks._value_kinds cimport ValueKinds
+from constrained.engine.kernel.masks._tail_kinds cimport TailKinds
 
 from constrained.machine import Quoting
 from constrained.regex import ANY_TEXT
@@ -62,7 +62,8 @@ cdef class KeyKinds:
     def __cinit__(self, Expansion expansion, IndependentMasks masks):
         self.expansion, self.objects, self.machines = expansion, expansion.objects, expansion.machines
         self.keys, self.trie, self.store, self.shapes = expansion.objects.keys, masks.trie, masks.store, {}
-        self.values, self.told = ValueKinds(masks.automaton), ToldNames(masks.meter, masks.trie)
+        self.values, self.around = TailKinds(masks.automaton), TailKinds(masks.automaton)
+        self.told = ToldNames(masks.meter, masks.trie)
 
     def __dealloc__(self):
         self.release()
@@ -82,11 +83,12 @@ cdef class KeyKinds:
         self.count = self.bytes = 0
         self.shapes = {}
         self.told.clear()
+        self.around.clear()
         return self.values.clear()
 
     cdef long held(self) noexcept:
         """Return an estimate of the memory that all this takes."""
-        return self.bytes + self.values.held() + self.told.held()
+        return self.bytes + self.values.held() + self.around.held() + self.told.held()
 
     cdef int number(self, uint64_t a, uint64_t b) except -1:
         """Return the number of what is alike in two words."""
@@ -149,7 +151,7 @@ cdef class KeyKinds:
         cdef Machine m = self.machines.at[q >> 1]
         cdef int told = self.told_names(m.set)
         names = self.keys.table_objects[self.keys.sets[m.set].table].names
-        if told == UNIQUE or not all([self.is_out_of_reach(name, self.facts.braced) for name in names]):
+        if told == UNIQUE or not self.are_out_of_reach(names, self.facts.braced):
             return q
         return self.number(pair(BRACED, self.set_kind(m.set)), pair(told, m.more))
 
@@ -259,7 +261,8 @@ cdef class KeyKinds:
         if shape != NOT_ASKED:
             return shape
         if self.facts is None:
-            self.facts = self.values.facts = quote_facts(self.trie, self.store)
+            self.facts = quote_facts(self.trie, self.store)
+            self.values.tails, self.around.tails = self.facts.colon, self.facts.closed
         work(self.keys.meter, NAMED_ONE * t.names)
         t, shape = &self.keys.tables[table], UNIQUE
         if self.objects.ways[t.quoting].count == 1 and self.objects.ways[t.quoting].opening[0] == QUOTE:
@@ -277,10 +280,10 @@ cdef class KeyKinds:
         if not t.cells:
             if t.quoting != JSON and self.facts.behind[BACKSLASH]:      # not all names can begin with an escape
                 return None
-            return () if all([self.is_out_of_reach(name, self.facts.behind) for name in described.names]) else None
+            return () if self.are_out_of_reach(described.names, self.facts.behind) else None
         if t.most >= 0 or t.order != NULL or not all([self.is_plain(name) for name in described.names]):
             return None
-        if not self.is_any(table) and not all([self.is_out_of_reach(name, self.facts.behind) for name in described.names]):
+        if not self.is_any(table) and not self.are_out_of_reach(described.names, self.facts.behind):
             return None
         return tuple([(t.languages[i], table if described.shared[i] is None else described.shared[i])
                       for i in range(t.cells)])
@@ -320,12 +323,13 @@ cdef class KeyKinds:
             return False
         return not before[last if last < 0x80 else 0x80 | last & 0x3F]
 
-    cdef bint is_out_of_reach(self, str name, bytes behind) except -1:
+    cdef bint are_out_of_reach(self, tuple names, bytes behind) except -1:
         """Say whether no token has a comma, or a brace, blanks, a quote and the beginning of a name, other than a
         backslash."""
-        if not name or behind[ESCAPED] or 0xD800 <= <int><Py_UCS4>name[0] < 0xE000:
-            return False
-        return not behind[name[0].encode()[0]]
+        for name in names:
+            if not name or behind[ESCAPED] or 0xD800 <= ord(name[0]) < 0xE000 or behind[name[0].encode()[0]]:
+                return False
+        return True
 
     cdef int note_ends(self, Ints* ends, int i, int before, tuple texts) except -1:
         """Note lengths and last bytes of some texts, and of those of an entry before, -1: none."""

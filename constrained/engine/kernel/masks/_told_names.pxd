@@ -14,6 +14,7 @@ cdef class ToldNames:
     cdef dict tokens                # name -> bits of the nodes where a token ends that begins it; None: not known
     cdef dict tables                # table -> those of its names, in a list
     cdef dict numbers               # bits of several names -> number
+    cdef int kept                   # names, and numbers
 
     cdef list of_table(self, int table, tuple names)
     cdef int number(self, object bits) except -1

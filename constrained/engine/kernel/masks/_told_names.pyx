@@ -41,16 +41,21 @@ cdef class ToldNames:
     cdef int clear(self) except -1:
         """Forget all names."""
         ints_free(&self.openings)
+        self.kept = 0
         self.bits, self.tokens, self.tables, self.numbers = {}, {}, {}, {}
         return 0
 
     cdef long held(self) noexcept:
         """Return an estimate of the memory that all this takes."""
-        return KEPT * (len(self.tokens) + len(self.numbers))
+        return KEPT * <long>self.kept
 
     cdef int number(self, object bits) except -1:
         """Return the number of the bits of several names."""
-        return self.numbers.setdefault(bits, len(self.numbers))
+        found = self.numbers.get(bits)
+        if found is None:
+            found = self.numbers[bits] = len(self.numbers)
+            self.kept += 1
+        return found
 
     cdef list of_table(self, int table, tuple names):
         """Return the bits of the names of a table, None: tokens may tell more of one."""
@@ -63,6 +68,7 @@ cdef class ToldNames:
         """Return the bits of a name, None: tokens may tell more of it."""
         if name not in self.tokens:
             self.tokens[name] = self.read(name)
+            self.kept += 1
         return self.tokens[name]
 
     cdef object read(self, str name):

@@ -1,13 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Values of keys that tokens do not tell apart which begin before the key's colon.
+"""Machine states that tokens do not tell apart which begin before them: walked over what such tokens have left, a tail.
 
-    "size     ":  ":"  ":""  ":"",\\n  ":-  ":[  ":{"  …      what stands behind colons is little, see `_quote_facts`
+    "size     ":  ":"  ":""  ":-  ":[  ":{"  …      values, behind a quote and a colon: few tails, see `_quote_facts`
+    "large    "},  "}}  "}]  …                      what lies around an object, behind a quote and its bracket
 
-So a value, which has a character at least, is walked over that once: where it is alive, and where it may have ended.
+Two are alike that are alive at the same places, and may have ended at the same.
 
-Owns: which values are alike so.  Borrows: the automaton, which it adds states to; the facts of the vocabulary.
-Invariant: two values of one kind, at the same place behind the quote of a key, are alive behind the same tokens if what
-follows them is alike, or if no token leaves them.
+Owns: which states are alike so.  Borrows: the automaton, which it adds states to; the tails, of `QuoteFacts`.
+Invariant: two states of one kind that are reached there are alive behind the same tokens if what follows them is alike,
+or if no token leaves them.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/test_alike_states.py`.
 """
 from cython cimport final
@@ -17,16 +18,16 @@ from constrained.engine.kernel._tables cimport (
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
-from constrained.engine.kernel.masks._quote_facts cimport MOST_NODES, QuoteFacts, TOO_MANY
+from constrained.engine.kernel.masks._quote_facts cimport MOST_NODES
 
 cdef enum:
-    KEPT = 160          # bytes that a value takes
-    UNLIKE = -1         # a value that is not walked
+    KEPT = 160          # bytes that a state takes
+    UNLIKE = -1         # a state that is not walked, or may be passed over
 
 
 @final
-cdef class ValueKinds:
-    """Numbers of values."""
+cdef class TailKinds:
+    """Numbers of machine states."""
 
     def __cinit__(self, Automaton automaton):
         self.automaton = automaton
@@ -41,7 +42,7 @@ cdef class ValueKinds:
         ints_free(&self.leaves)
 
     cdef int clear(self) except -1:
-        """Forget all values."""
+        """Forget all states."""
         self.release()
         return 0
 
@@ -50,7 +51,7 @@ cdef class ValueKinds:
         return KEPT * <long>self.indices.size
 
     cdef int kind(self, int value) except -2:
-        """Return the index of what tokens do in a value that they begin before the colon, UNLIKE: not known."""
+        """Return the index of what tokens do in a machine state, UNLIKE: not known."""
         cdef int known = map_get(&self.value_ids, <uint64_t>value, 0)
         if known >= 0:
             return self.indices.at[known]
@@ -60,22 +61,25 @@ cdef class ValueKinds:
         return known
 
     cdef int walked(self, int value) except -2:
-        """Walk a value over all that is behind colons."""
-        cdef const unsigned char* colon = self.facts.colon
-        cdef int i = 0, depth, state, count = self.facts.nodes, known
+        """Walk a machine state over all that tokens have left."""
+        cdef const unsigned char* tails
+        cdef int i = 0, depth, state, count, known
         cdef uint64_t live = 0, left = 0
-        if count == TOO_MANY:
+        if self.tails is None:
             return UNLIKE
+        tails, count = self.tails, len(self.tails) // 3
         self.path[0] = self.automaton.enter(value, OUTSIDE, 0)
+        if self.automaton.states[self.path[0]].flags & EXITS:
+            return UNLIKE
         while i < count:
-            depth = colon[3 * i + 1]
-            state = self.automaton.next_state(self.path[depth - 1], colon[3 * i])
+            depth = tails[3 * i + 1]
+            state = self.automaton.next_state(self.path[depth - 1], tails[3 * i])
             if state == DEAD:
-                i = colon[3 * i + 2]
+                i = tails[3 * i + 2]
                 continue
             self.path[depth] = state
             live |= <uint64_t>1 << i
-            if self.automaton.states[state].flags & EXITS and colon[3 * i + 2] > i + 1:
+            if self.automaton.states[state].flags & EXITS and tails[3 * i + 2] > i + 1:
                 left |= <uint64_t>1 << i
             i += 1
         known = map_get(&self.kind_ids, live, left)
