@@ -158,6 +158,22 @@ def test_states_are_alike_unless_a_token_tells_them_apart(schema, one, other, te
         assert not telling or not _are_alike(schema, [*LETTERS, telling], whitespace, one, other)
 
 
+def test_a_rule_that_may_end_behind_an_object_is_looked_behind():
+    described = Grammar.from_json_schema({"type": "object", **OPEN}, whitespace="compact")
+    grammar = Grammar.from_lark('start: "1" a "2" | "3" a "4"\na: part "!"?', define={"part": described})
+    texts = [*LETTERS, '"}2', '"}4']
+    vocabulary = Vocabulary([text.encode() for text in texts], special={"<eos>": 200}, stop=[200], size=201)
+    kernel, start = compile(grammar, vocabulary, kernel="compiled").place()
+    allowed = [_allowed(kernel, kernel.step_bytes(start, begun), texts) for begun in (b'1{"a":"', b'3{"a":"')]
+    assert ['"}2' in allowed[0], '"}4' in allowed[0]] == [True, False]
+    assert ['"}2' in allowed[1], '"}4' in allowed[1]] == [False, True]
+
+
+def _allowed(kernel, state, texts):
+    mask = kernel.mask(state)
+    return [text for token, text in enumerate(texts) if mask[token >> 5] >> np.uint32(token & 31) & 1]
+
+
 BITS = [
     *"ab\"\",,::{}[] \n\\1-", "ab", "u0061", "u00", "61", "null", '""', '","', '":"', '":1', ',"', '",', 'a"', '"a', '"a"',
     '"b":1', '{"a', '\\"', "}}", '":{"', '":{}', "é", "\\n", ".", ',"a":1', '":1}', '},"', "true", "x", "/",

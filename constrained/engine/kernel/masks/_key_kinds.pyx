@@ -245,7 +245,7 @@ cdef class KeyKinds:
         return self.number(pair(SET, shape), pair(offered, needed == 0 and w.count >= t.least))
 
     cdef bint has_offers(self, int set_) except -1:
-        """Say whether a name may come next, and note which in `objects.offers`."""
+        """Say whether a name may come next, and note which in the offers of `Objects`."""
         cdef const Written* w = &self.keys.sets[set_]
         cdef const Table* t = &self.keys.tables[w.table]
         cdef int needed = 0
