@@ -3,12 +3,15 @@
 
 Most new states have a mask that is there already, and for most of these that can be known beforehand: they differ in
 which keys are written (`_key_kinds`), in what has been written of a key that any key may be, in which text it was that
-has come to its end, or in counts that are both far off.
+has come to its end, in counts that are both far off, or in what no token reaches from there: the end of an object from
+within a key, what lies around the array around an object from within its texts.
 
     {"id": 1, "size": _     a value on [position behind "size", id and size written]    is like  … on [position]
     {"id": 1, "si_          any text on [OTHER, record "si], and the rest of "size"     is like  any text on [OTHER]
     {"id": 1, "size_        the same on [OTHER, which refuses], and the end of a name   is like  … and an end, ENTRY
-    {"x": {"size_           likewise, whatever lies around, as no token reads from a key to the end of its object
+    {"x": {"size_           likewise, whatever lies around
+    {"port": 80, _          the names that are left                                     is like  tokens that begin one
+    [{"id": "_              a text on [position, [array, …]]                            is like  … on [position, array]
 
 Owns: what stacks are like, as numbers; `KeyKinds`; of states that are alike the first.  Borrows: the automaton, stacks,
 machines, positions and languages, objects; `Behind`, for the beginnings of keys; masks of texts, which say whether a
@@ -16,9 +19,10 @@ token may hold two keys.
 Invariants: states with one index have equal masks.  A name that is being read beside a key that may be any text allows
 nothing that the key would not, unless the name ends there: such objects have plain names.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/test_alike_states.py`.
-Refused: what is left of names where only names may come, which is seen in nearly every mask.
-PERF: first tests of 300 schemas of MaskBench: of 20,667 masks of new states 9,685 are found so, in 0.3 µs each, and the
-median step, mask and advance, takes 2.3 µs instead of 4.8.
+Refused: what is left of names where only names may come, behind their quote, which is seen in nearly every mask;
+machine states alike by all that they lead to, as arrays are: to write that down took more than it saved.
+PERF: first tests of 300 schemas of MaskBench: of 20,673 masks of new states 12,571 are found so, in 0.3 µs each, and
+the median step, mask and advance, takes 2.3 µs instead of 4.8.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t

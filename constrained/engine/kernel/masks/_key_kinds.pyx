@@ -10,8 +10,12 @@ quote and a letter too; so sets of written keys are compared by what else there 
     mixed tables: some may, in front of a value          ── the same
     closed tables: only names may, in front of a value   ── whether a name may come, whether the object may end
 
-Owns: what tables, sets and machine states are like, as numbers; `TailKinds`.  Borrows: machines, objects with their
-sets of written keys; `Expansion`, for the number of a value; the trie; the vocabulary's store, for `QuoteFacts`.
+Within a key and in front of one even less can be told, see `key_kind` and `opened_kind`; and a brace is like any other
+where no token begins a name behind it, see `first_kind`.
+
+Owns: what tables, sets and machine states are like, as numbers; `TailKinds`, `ToldNames`.  Borrows: machines, objects
+with their sets of written keys; `Expansion`, for the number of a value; the trie; the vocabulary's store, for
+`QuoteFacts`.
 Invariants: a name is *plain* if no token has its last byte and a quote behind it, so that only a token that begins with
 the quote ends such a key; it is *out of reach* if no token has a comma, a quote and its first byte.  Equal kinds: the
 same tokens lead to live states, whatever lies around the object, where no name is being read.
