@@ -3,11 +3,15 @@
 
 Most new states have a mask that is there already, and for most of these that can be known beforehand: they differ in
 which keys are written (`_key_kinds`), in what has been written of a key that any key may be, in which text it was that
-has come to its end, or in counts that are both far off.
+has come to its end, in counts that are both far off, or in what no token reaches from there: the end of an object from
+within a key, what lies around the array around an object from within its texts.
 
     {"id": 1, "size": _     a value on [position behind "size", id and size written]    is like  … on [position]
     {"id": 1, "si_          any text on [OTHER, record "si], and the rest of "size"     is like  any text on [OTHER]
     {"id": 1, "size_        the same on [OTHER, which refuses], and the end of a name   is like  … and an end, ENTRY
+    {"x": {"size_           likewise, whatever lies around
+    {"port": 80, _          the names that are left                                     is like  tokens that begin one
+    [{"id": "_              a text on [position, [array, …]]                            is like  … on [position, array]
 
 Owns: what stacks are like, as numbers; `KeyKinds`; of states that are alike the first.  Borrows: the automaton, stacks,
 machines, positions and languages, objects; `Behind`, for the beginnings of keys; masks of texts, which say whether a
@@ -15,17 +19,18 @@ token may hold two keys.
 Invariants: states with one index have equal masks.  A name that is being read beside a key that may be any text allows
 nothing that the key would not, unless the name ends there: such objects have plain names.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/test_alike_states.py`.
-Refused: what is left of names where only names may come, which is seen in nearly every mask.
-PERF: first tests of 300 schemas of MaskBench: of 20,667 masks of new states 9,685 are found so, in 0.3 µs each, and the
-median step, mask and advance, takes 2.3 µs instead of 4.8.
+Refused: what is left of names where only names may come, behind their quote, which is seen in nearly every mask;
+machine states alike by all that they lead to, as arrays are: to write that down took more than it saved.
+PERF: first tests of 300 schemas of MaskBench: of 20,673 masks of new states 12,571 are found so, in 0.3 µs each, and
+the median step, mask and advance, takes 2.3 µs instead of 4.8.
 """
 from cython cimport final
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint32_t
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, map_free, map_get, map_put, map_room, pair)
 from constrained.engine.kernel.automaton._automaton cimport Automaton
-from constrained.engine.kernel.automaton._machines cimport DISPATCH
-from constrained.engine.kernel.automaton._objects cimport NAMED, OTHER
+from constrained.engine.kernel.automaton._machines cimport DISPATCH, Machine
+from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, NAMED, NEXT, OTHER, PLAIN, POSITION
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
@@ -34,9 +39,16 @@ from constrained.engine.kernel.masks._walk cimport Walk
 from constrained.engine.kernel.texts._languages cimport LanguageAt
 from constrained.engine.kernel.texts._positions cimport BODY, Position
 
+from constrained.machine import Quoting
+
+cdef int JSON = Quoting.JSON
+
 cdef enum:
     REST = 17               # what a number is of, beside those of `KeyKinds`
     TEXT = 18               # a context-independent mask, by its address
+    IN_KEY = 21             # a key whose end no token takes further than into the next one
+    IN_OBJECT = 25          # an object that tokens leave with a quote and its closing bracket
+    AROUND = 26             # what lies around one
     ANY_KEY = -8            # instead of the record of a key: however it begins, so that its end is no special key
     REFUSED = -9            # or so that it is one
     BACKSLASH = 0x5C
@@ -62,6 +74,7 @@ cdef class AlikeStates:
 
     cdef void release(self) noexcept:
         ints_free(&self.stack_kinds)
+        ints_free(&self.around_kinds)
         ints_free(&self.first)
         map_free(&self.ids)
 
@@ -73,7 +86,7 @@ cdef class AlikeStates:
 
     cdef long held(self) noexcept:
         """Return an estimate of the memory that all this takes."""
-        return self.kinds.bytes + NUMBERED * <long>self.first.size
+        return self.kinds.held() + NUMBERED * <long>self.first.size
 
     # -- states --------------------------------------------------------------------------------------------------------
 
@@ -126,7 +139,7 @@ cdef class AlikeStates:
         else:
             record, at.is_any = frame.record, self.kinds.is_open(self.machines.at[frame.after >> 1].set)
         if record != UNIQUE:
-            at.stack = self.framed(self.kinds.machine_kind(frame.after), record, frame.parent, 0)
+            at.stack = self.in_key(frame.after, record, frame.parent)
         return record != UNIQUE
 
     cdef int record_kind(self, int q, const Frame* frame) except -2:
@@ -162,17 +175,29 @@ cdef class AlikeStates:
         covers: whether any key is being read as well, or will be where this one is a name's.
         """
         cdef Frame frame
+        cdef int kind
         cdef bint has_one = self.has_one(at.stack, &frame)
         if has_one and self.machines.at[frame.after >> 1].kind == NAMED:
             covers = covers and self.kinds.has_plain_names(self.machines.at[frame.after >> 1].set)
             if not at.q & 1:
+                if not covers:
+                    self.open_name(at, &frame)
                 return not covers
             if not self.is_name(at.q):
                 return True
             if self.languages.at[self.positions.at[at.q >> 1].language].accepts and (covers or self.is_last(at.q)):
                 self.end_name(at, &frame)
                 return True
+            if not covers:
+                at.stack = self.stack_kind(at.stack, 0)
             return not covers
+        if has_one and self.is_next(frame.after):
+            kind = self.kinds.opened_kind(frame.after)
+            at.stack = kind if kind != UNIQUE else self.stack_kind(at.stack, 0)
+            return True
+        if has_one and self.is_quoted_value(at.q, &frame):
+            at.q, at.stack = self.text_kind(at.q) if at.q & 1 else at.q, self.in_object(frame.after, frame.parent)
+            return True
         if at.q & 1 and has_one and frame.record < 0 and not self.machines.at[frame.after >> 1].flags & DISPATCH:
             at.q = self.text_kind(at.q)
         else:
@@ -187,13 +212,32 @@ cdef class AlikeStates:
         frame.parent = self.stacks.frames.at[first + 2]
         return self.stacks.first.at[stack + 1] == first + 3 and frame.after >= 0 and not frame.after & 1
 
+    cdef bint is_next(self, int after) noexcept:
+        """Say whether a frame goes on to a key behind a comma."""
+        cdef const Machine* m = &self.machines.at[after >> 1]
+        return m.kind == POSITION and m.extra == NEXT
+
+    cdef bint is_quoted_value(self, int q, const Frame* frame) except -1:
+        """Say whether a position is in a text in quotes, or in front of one, that is the value of a key."""
+        cdef Machine m = self.machines.at[frame.after >> 1]
+        if m.kind == BEGIN:
+            q = self.kinds.expansion.value(&m)
+        elif m.kind != POSITION or m.extra != AFTER:
+            return False
+        if q & 1:
+            return m.kind != BEGIN and self.is_in_quotes(q)
+        return self.machines.at[q >> 1].quoting == JSON
+
+    cdef bint is_in_quotes(self, int q) noexcept:
+        """Say whether a position is between two characters of a text in quotes."""
+        cdef const Position* p = &self.positions.at[q >> 1]
+        return p.place == BODY and self.positions.spellings[p.spelling].closing == QUOTE
+
     # -- finite sets of texts ------------------------------------------------------------------------------------------
 
     cdef bint is_name(self, int q) noexcept:
         """Say whether a position is between two characters of texts of a finite set, in quotes."""
-        cdef const Position* p = &self.positions.at[q >> 1]
-        return (p.place == BODY and self.positions.spellings[p.spelling].closing == QUOTE
-                and self.languages.at[p.language].texts >= 0)
+        return self.is_in_quotes(q) and self.languages.at[self.positions.at[q >> 1].language].texts >= 0
 
     cdef bint is_last(self, int q) noexcept:
         """Say whether there is one text left."""
@@ -226,14 +270,58 @@ cdef class AlikeStates:
     cdef int end_name(self, Pair* at, const Frame* frame) except -1:
         """Find what a name is like that ends here, with a quote."""
         cdef int entry = self.objects.behind_name(frame.after, self.positions.label(at.q >> 1))
-        at.q, at.stack = self.rest(at.q, ""), self.framed(self.kinds.machine_kind(entry), -1, frame.parent, 0)
+        at.q, at.stack = self.rest(at.q, ""), self.in_key(entry, -1, frame.parent)
+        return 0
+
+    cdef int open_name(self, Pair* at, const Frame* frame) except -1:
+        """Find what names are like in front of their quote."""
+        cdef int kind = self.kinds.opened_kind(frame.after)
+        if kind == UNIQUE:
+            at.stack = self.stack_kind(at.stack, 0)
+        else:
+            at.q, at.stack = kind, KINDS
         return 0
 
     # -- stacks --------------------------------------------------------------------------------------------------------
 
+    cdef int in_key(self, int after, int record, int parent) except -1:
+        """Return what a stack with one frame is like within a key, or before it."""
+        cdef int kind = self.kinds.key_kind(after)
+        if kind != UNIQUE:
+            return self.kinds.number(pair(IN_KEY, kind), <uint32_t>record)
+        return self.framed(self.kinds.machine_kind(after), record, parent, 0)
+
     cdef int framed(self, int after, int record, int parent, int level) except -1:
         """Return what a stack with one frame is like."""
         return self.kinds.number(pair(-1, after), pair(record, self.stack_kind(parent, level + 1)))
+
+    cdef int in_object(self, int after, int parent) except -1:
+        """Return what a stack with one frame is like for tokens that leave the object with a quote and its bracket."""
+        if self.kinds.set_kind(self.machines.at[after >> 1].set) == UNIQUE or self.kinds.facts.closes:
+            return self.framed(self.kinds.machine_kind(after), -1, parent, 0)
+        return self.kinds.number(pair(IN_OBJECT, self.kinds.machine_kind(after)), self.around(parent))
+
+    cdef int around(self, int stack) except -1:
+        """Return what such tokens see of the stack around an object: nothing that lies behind a frame which none
+        leaves."""
+        cdef int i, after, record, parent, seen, kind = listed(&self.around_kinds, stack)
+        if kind != NOT_ASKED:
+            return kind
+        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            after, record = self.after_kind(i), self.stacks.frames.at[i + 1]
+            seen = self.kinds.around.kind(after) if record < 0 and self.is_plain(after) else UNIQUE
+            if seen == UNIQUE:
+                kind = self.kinds.number(pair(kind, after), pair(record, self.parent_kind(i, 0)))
+            else:
+                parent = self.parent_kind(i, 0) if self.kinds.around.leaves.at[seen] else -1
+                kind = self.kinds.number(pair(AROUND, kind), pair(seen, parent))
+        note(&self.around_kinds, stack, kind)
+        return kind
+
+    cdef bint is_plain(self, int after) noexcept:
+        """Say whether a frame goes on in a machine state of no object."""
+        return (0 <= after < KINDS and not after & 1 and self.machines.at[after >> 1].kind == PLAIN
+                and not self.machines.at[after >> 1].flags & DISPATCH)
 
     cdef int stack_kind(self, int stack, int level) except -2:
         """Return what a stack is like: its own number, or one from KINDS on."""

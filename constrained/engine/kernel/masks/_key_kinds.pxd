@@ -7,6 +7,9 @@ from constrained.engine.kernel.automaton._expansion cimport Expansion
 from constrained.engine.kernel.automaton._machines cimport Machines
 from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._written_keys cimport WrittenKeys
+from constrained.engine.kernel.masks._quote_facts cimport QuoteFacts
+from constrained.engine.kernel.masks._told_names cimport ToldNames
+from constrained.engine.kernel.masks._tail_kinds cimport TailKinds
 
 cdef enum:
     UNIQUE = -1         # what is like nothing else
@@ -37,7 +40,10 @@ cdef class KeyKinds:
     cdef Expansion expansion
     cdef Objects objects
     cdef WrittenKeys keys
-    cdef bytes before, behind       # what tokens have before and behind quotes, see `look_at_tokens`; None: not asked
+    cdef QuoteFacts facts           # of the vocabulary; None: not asked for
+    cdef TailKinds values          # owned, as the next two; values, and what lies around objects
+    cdef TailKinds around
+    cdef ToldNames told
     cdef dict shapes                # what tables are alike in -> number
     cdef Ints table_shapes          # of each table its shape, UNIQUE or NOT_ASKED; the next two are such lists
     cdef Ints set_kinds
@@ -51,23 +57,27 @@ cdef class KeyKinds:
 
     cdef int number(self, uint64_t a, uint64_t b) except -1
     cdef int machine_kind(self, int q) except -3
+    cdef int key_kind(self, int q) except -3
+    cdef int opened_kind(self, int q) except -3
+    cdef long held(self) noexcept
     cdef bint is_open(self, int set_) except -1
     cdef bint has_plain_names(self, int set_) except -1
     cdef bint may_be_special(self, int set_, int length, int last) noexcept
     cdef int clear(self) except -1
     # internals
-    cdef void release(self) noexcept
     cdef int set_kind(self, int set_) except -2
+    cdef void release(self) noexcept
     cdef int open_kind(self, int shape, int set_) except -1
     cdef int closed_kind(self, int shape, int set_) except -1
+    cdef bint has_offers(self, int set_) except -1
+    cdef int going_on(self, int set_) except -1
+    cdef int told_names(self, int set_) except -2
     cdef int table_shape(self, int table) except -2
     cdef object shared_cell(self, int table)
     cdef bint is_any(self, int table) except -1
     cdef bint others_are_plain(self, int others) except -1
     cdef bint is_plain(self, str name) except -1
-    cdef bint is_out_of_reach(self, str name) except -1
+    cdef bint are_out_of_reach(self, tuple names, bytes behind) except -1
+    cdef int brace_kind(self, int q) except -3
+    cdef int first_kind(self, int q) except -3
     cdef int note_ends(self, Ints* ends, int i, int before, tuple texts) except -1
-    cdef bint is_behind(self, int byte) noexcept
-    cdef int look_at_tokens(self) except -1
-    cdef int find_quotes(self, unsigned char* before, unsigned char* behind) noexcept
-    cdef void note_quote(self, int first, int at, int last, unsigned char* before, unsigned char* behind) noexcept

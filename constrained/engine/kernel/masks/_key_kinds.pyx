@@ -10,8 +10,12 @@ quote and a letter too; so sets of written keys are compared by what else there 
     mixed tables: some may, in front of a value          ── the same
     closed tables: only names may, in front of a value   ── whether a name may come, whether the object may end
 
-Owns: what tables, sets and machine states are like, as numbers.  Borrows: machines, objects with their sets of written
-keys; `Expansion`, for the number of a value; the trie; the vocabulary's store, in which stands what its tokens have.
+Within a key and in front of one even less can be told, see `key_kind` and `opened_kind`; and a brace is like any other
+where no token begins a name behind it, see `first_kind`.
+
+Owns: what tables, sets and machine states are like, as numbers; `TailKinds`, `ToldNames`.  Borrows: machines, objects
+with their sets of written keys; `Expansion`, for the number of a value; the trie; the vocabulary's store, for
+`QuoteFacts`.
 Invariants: a name is *plain* if no token has its last byte and a quote behind it, so that only a token that begins with
 the quote ends such a key; it is *out of reach* if no token has a comma, a quote and its first byte.  Equal kinds: the
 same tokens lead to live states, whatever lies around the object, where no name is being read.
@@ -20,16 +24,17 @@ Refused: a greatest number of other keys, other keys in order.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
-from libc.string cimport memchr
 from constrained.engine.memory._meter cimport work
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_free, ints_put, ints_room, map_free, map_get, map_put, pair)
 from constrained.engine.kernel.automaton._expansion cimport Expansion
-from constrained.engine.kernel.automaton._machines cimport Machine
-from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, NAMED, PLAIN, POSITION
+from constrained.engine.kernel.automaton._machines cimport ACCEPTING, EXPANDED, Machine
+from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, FIRST, NAMED, OTHER, PLAIN, POSITION
 from constrained.engine.kernel.automaton._written_keys cimport Table, Written
-from constrained.engine.kernel.masks._building cimport stored
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
+from constrained.engine.kernel.masks._quote_facts cimport ESCAPED, HEXED, quote_facts
+from constrained.engine.kernel.masks._told_names cimport ToldNames
+from constrained.engine.kernel.masks._tail_kinds cimport TailKinds
 
 from constrained.machine import Quoting
 from constrained.regex import ANY_TEXT
@@ -40,12 +45,14 @@ cdef enum:
     ENDS = 8                # words of a set of lengths and last bytes
     NAMED_ONE = 8           # ticks that it takes to look at a name
     SET = 16                # what a number is of, beside the kinds of machine states
+    VALUE = 19              # the colon and value of a key
+    GOING_ON = 20           # what may follow that, but for the end of the object
+    OPENED = 22             # which names may be begun
+    BRACED = 23             # the same behind a brace
+    BRACE = 24              # a brace that leads there
     NUMBERED = 64           # bytes of a number, in a table that is a quarter to half full
-    HEXED = 256             # in `before`: whether a hexadecimal digit is there, as any escape may end with
-    ESCAPED = 256           # in `behind`: whether a backslash is there with more behind it
     SOLIDUS = 0x2F          # which has a short escape
     BACKSLASH = 0x5C
-    COMMA = 0x2C
 
 
 cdef inline int end_of(int length, int last) noexcept nogil:
@@ -59,6 +66,8 @@ cdef class KeyKinds:
     def __cinit__(self, Expansion expansion, IndependentMasks masks):
         self.expansion, self.objects, self.machines = expansion, expansion.objects, expansion.machines
         self.keys, self.trie, self.store, self.shapes = expansion.objects.keys, masks.trie, masks.store, {}
+        self.values, self.around = TailKinds(masks.automaton), TailKinds(masks.automaton)
+        self.told = ToldNames(masks.meter, masks.trie)
 
     def __dealloc__(self):
         self.release()
@@ -77,7 +86,13 @@ cdef class KeyKinds:
         self.release()
         self.count = self.bytes = 0
         self.shapes = {}
-        return 0
+        self.told.clear()
+        self.around.clear()
+        return self.values.clear()
+
+    cdef long held(self) noexcept:
+        """Return an estimate of the memory that all this takes."""
+        return self.bytes + self.values.held() + self.around.held() + self.told.held()
 
     cdef int number(self, uint64_t a, uint64_t b) except -1:
         """Return the number of what is alike in two words."""
@@ -94,22 +109,38 @@ cdef class KeyKinds:
     cdef int machine_kind(self, int q) except -3:
         """Return what a machine state is like: its own number, or one from KINDS on."""
         cdef Machine m
-        cdef int kind, set_kind
-        if q < 0 or q & 1 or self.machines.at[q >> 1].kind in (PLAIN, NAMED):
+        cdef int kind
+        if q < 0 or q & 1:
             return q
         kind = listed(&self.machine_kinds, q >> 1)
         if kind != NOT_ASKED:
             return kind
         m = self.machines.at[q >> 1]
-        set_kind = self.set_kind(m.set)
-        if set_kind == UNIQUE or m.kind == POSITION and m.extra != AFTER and not self.is_open(m.set):
+        if not m.flags & EXPANDED and m.kind == PLAIN:
+            return q
+        if m.kind == PLAIN:
+            kind = self.brace_kind(q)
+        elif m.kind == NAMED or self.set_kind(m.set) == UNIQUE:
             kind = q
         elif m.kind == ENTRY or m.kind == BEGIN:
-            kind = self.number(pair(m.kind, set_kind), pair(self.expansion.value(&m), m.more))
+            kind = self.number(
+                pair(m.kind, self.set_kind(m.set)), pair(self.machine_kind(self.expansion.value(&m)), m.more))
+        elif m.kind == POSITION and m.extra != AFTER and not self.is_open(m.set):
+            kind = self.first_kind(q) if m.extra == FIRST else q
         else:
-            kind = self.number(pair(m.kind, set_kind), pair(m.extra, m.more))
+            kind = self.number(pair(m.kind, self.set_kind(m.set)), pair(m.extra, m.more))
         note(&self.machine_kinds, q >> 1, kind)
         return kind
+
+    cdef int brace_kind(self, int q) except -3:
+        """Return what a state of no object is like, `q`: no other; those are that read nothing but a brace."""
+        cdef Machine m = self.machines.at[q >> 1]
+        cdef const int32_t* brace = self.machines.ranges.at + m.ranges
+        if m.ranges_end - m.ranges != 3 or m.calls < m.calls_end or m.tokens < m.tokens_end or m.flags & ACCEPTING:
+            return q
+        if brace[2] & 1 or self.machines.at[brace[2] >> 1].kind != POSITION:
+            return q
+        return self.number(pair(BRACE, brace[0]), pair(brace[1], self.machine_kind(brace[2])))
 
     cdef bint is_open(self, int set_) except -1:
         """Say whether any key may come where these are written, with which a name goes on as long as it is read."""
@@ -118,6 +149,72 @@ cdef class KeyKinds:
     cdef bint has_plain_names(self, int set_) except -1:
         """Say whether no token ends a name of an object, or one that is written, unless it begins with the quote."""
         return self.set_kind(set_) != UNIQUE and self.keys.tables[self.keys.sets[set_].table].cells > 0
+
+    cdef int first_kind(self, int q) except -3:
+        """Return what the position behind a brace is like, where not any key may come, `q`: no other."""
+        cdef Machine m = self.machines.at[q >> 1]
+        cdef int told = self.told_names(m.set)
+        names = self.keys.table_objects[self.keys.sets[m.set].table].names
+        if told == UNIQUE or not self.are_out_of_reach(names, self.facts.braced):
+            return q
+        return self.number(pair(BRACED, self.set_kind(m.set)), pair(told, m.more))
+
+    cdef int key_kind(self, int q) except -3:
+        """Return what OTHER and ENTRY are like for tokens that begin before the colon, UNIQUE: that is not known.
+
+        No token reads from there to the end of the object, so neither what lies around it matters nor which keys it
+        needs; where none reads the value to its end, that and the colon are all.
+        """
+        cdef Machine m = self.machines.at[q >> 1]
+        cdef Table t = self.keys.tables[self.keys.sets[m.set].table]
+        cdef int value, behind
+        if self.set_kind(m.set) == UNIQUE or self.facts.closes:
+            return UNIQUE
+        m.extra += t.names if m.kind == OTHER else 0
+        value = self.values.kind(self.expansion.value(&m))
+        if value < 0:
+            return UNIQUE
+        behind = self.going_on(m.set) if self.values.leaves.at[value] else -1
+        return self.number(pair(VALUE, t.colon), pair(value, behind))
+
+    cdef int going_on(self, int set_) except -1:
+        """Return what a set is like where a value has ended and tokens read no further than into the next key."""
+        cdef const Table* t = &self.keys.tables[self.keys.sets[set_].table]
+        cdef bint may_go_on = t.cells or self.has_offers(set_)
+        if self.facts.begins:
+            return self.number(pair(GOING_ON, self.table_shape(self.keys.sets[set_].table)), may_go_on)
+        return self.number(pair(GOING_ON, -1 - t.comma), pair(t.gap, may_go_on))
+
+    cdef int opened_kind(self, int q) except -3:
+        """Return what NAMED is like in front of the opening quote, and the position behind a comma in front of blanks
+        as well, UNIQUE: that is not known.  As with `key_kind`, nothing else matters.
+        """
+        cdef Machine m = self.machines.at[q >> 1]
+        cdef const Table* t = &self.keys.tables[self.keys.sets[m.set].table]
+        cdef int kind = self.set_kind(m.set), told = -1, shape = -1
+        if kind == UNIQUE or self.facts.closes:
+            return UNIQUE
+        if m.kind == NAMED or not self.is_open(m.set):
+            told = self.told_names(m.set)
+            if told == UNIQUE:
+                return UNIQUE
+        if m.kind == POSITION and t.cells:
+            shape = self.table_shape(self.keys.sets[m.set].table)
+        kind = self.number(pair(OPENED, t.quoting), pair(told, shape))
+        return kind if m.kind == NAMED else self.number(pair(m.kind, kind), pair(t.gap, m.more))
+
+    cdef int told_names(self, int set_) except -2:
+        """Return the number of the tokens that begin a name which may come next, UNIQUE: they may tell more."""
+        cdef int i, table = self.keys.sets[set_].table
+        cdef list bits = self.told.of_table(table, self.keys.table_objects[table].names)
+        cdef object found = 0
+        if bits is None:
+            return UNIQUE
+        self.has_offers(set_)
+        for i in range(self.keys.tables[table].names):
+            if self.objects.offers.at[i >> 5] >> (i & 31) & 1:
+                found |= bits[i]
+        return self.told.number(found)
 
     # -- sets of written keys ------------------------------------------------------------------------------------------
 
@@ -151,6 +248,14 @@ cdef class KeyKinds:
         offered = self.keys.offer(w, t, self.objects.offers.at, &needed)
         return self.number(pair(SET, shape), pair(offered, needed == 0 and w.count >= t.least))
 
+    cdef bint has_offers(self, int set_) except -1:
+        """Say whether a name may come next, and note which in the offers of `Objects`."""
+        cdef const Written* w = &self.keys.sets[set_]
+        cdef const Table* t = &self.keys.tables[w.table]
+        cdef int needed = 0
+        ints_room(&self.objects.offers, t.width + 1)
+        return self.keys.offer(w, t, self.objects.offers.at, &needed)
+
     # -- tables --------------------------------------------------------------------------------------------------------
 
     cdef int table_shape(self, int table) except -2:
@@ -159,8 +264,9 @@ cdef class KeyKinds:
         cdef const Table* t = &self.keys.tables[table]
         if shape != NOT_ASKED:
             return shape
-        if self.before is None:
-            self.look_at_tokens()
+        if self.facts is None:
+            self.facts = quote_facts(self.trie, self.store)
+            self.values.tails, self.around.tails = self.facts.colon, self.facts.closed
         work(self.keys.meter, NAMED_ONE * t.names)
         t, shape = &self.keys.tables[table], UNIQUE
         if self.objects.ways[t.quoting].count == 1 and self.objects.ways[t.quoting].opening[0] == QUOTE:
@@ -176,12 +282,12 @@ cdef class KeyKinds:
         cdef const Table* t = &self.keys.tables[table]
         cdef object described = self.keys.table_objects[table]
         if not t.cells:
-            if t.quoting != JSON and self.is_behind(BACKSLASH):     # not all names can begin with an escape
+            if t.quoting != JSON and self.facts.behind[BACKSLASH]:      # not all names can begin with an escape
                 return None
-            return () if all([self.is_out_of_reach(name) for name in described.names]) else None
+            return () if self.are_out_of_reach(described.names, self.facts.behind) else None
         if t.most >= 0 or t.order != NULL or not all([self.is_plain(name) for name in described.names]):
             return None
-        if not self.is_any(table) and not all([self.is_out_of_reach(name) for name in described.names]):
+        if not self.is_any(table) and not self.are_out_of_reach(described.names, self.facts.behind):
             return None
         return tuple([(t.languages[i], table if described.shared[i] is None else described.shared[i])
                       for i in range(t.cells)])
@@ -213,7 +319,7 @@ cdef class KeyKinds:
     cdef bint is_plain(self, str name) except -1:
         """Say whether no token ends such a key, unless it begins with the closing quote."""
         cdef int last
-        cdef const unsigned char* before = self.before
+        cdef const unsigned char* before = self.facts.before
         if not name or before[HEXED]:
             return False
         last = <int><Py_UCS4>name[len(name) - 1]
@@ -221,14 +327,13 @@ cdef class KeyKinds:
             return False
         return not before[last if last < 0x80 else 0x80 | last & 0x3F]
 
-    cdef bint is_out_of_reach(self, str name) except -1:
-        """Say whether no token has a comma, blanks, a quote and the beginning of a name, other than a backslash."""
-        if not name or self.is_behind(ESCAPED) or 0xD800 <= <int><Py_UCS4>name[0] < 0xE000:
-            return False
-        return not self.is_behind(name[0].encode()[0])
-
-    cdef bint is_behind(self, int byte) noexcept:
-        return (<const unsigned char*>self.behind)[byte]
+    cdef bint are_out_of_reach(self, tuple names, bytes behind) except -1:
+        """Say whether no token has a comma, or a brace, blanks, a quote and the beginning of a name, other than a
+        backslash."""
+        for name in names:
+            if not name or behind[ESCAPED] or 0xD800 <= ord(name[0]) < 0xE000 or behind[name[0].encode()[0]]:
+                return False
+        return True
 
     cdef int note_ends(self, Ints* ends, int i, int before, tuple texts) except -1:
         """Note lengths and last bytes of some texts, and of those of an entry before, -1: none."""
@@ -256,51 +361,3 @@ cdef class KeyKinds:
         if w.others:
             found |= self.other_ends.at[ENDS * w.others + (at >> 5)]
         return found >> (at & 31) & 1
-
-    cdef int look_at_tokens(self) except -1:
-        """Find which bytes tokens have before a quote, and which behind a comma, blanks and a quote."""
-        cdef bytearray before, behind
-        cdef object found = stored(self.store.entries, ("quotes", QUOTE))
-        if found is None:
-            before, behind = bytearray(HEXED + 1), bytearray(ESCAPED + 1)
-            self.find_quotes(before, behind)
-            before[HEXED] = any([before[digit] for digit in b"0123456789abcdefABCDEF"])
-            found = bytes(before), bytes(behind)
-            self.store.put(("quotes", QUOTE), found, 0)
-        self.before, self.behind = <bytes>found[0], <bytes>found[1]
-        return 0
-
-    cdef int find_quotes(self, unsigned char* before, unsigned char* behind) noexcept:
-        """Note which bytes tokens have there.  PERF: few have a quote, 0.2 ms of 128,000 tokens instead of 2."""
-        cdef const unsigned char* text = self.trie.spelled
-        cdef const unsigned char* at = text
-        cdef const int32_t* begins = self.trie.begins
-        cdef int i, token, left = 0, right, length = begins[self.trie.size]
-        while True:
-            at = <const unsigned char*>memchr(at, QUOTE, length - (at - text))
-            if at == NULL:
-                return 0
-            i, right = <int>(at - text), self.trie.size
-            while left < right:         # the first token that begins behind it
-                token = (left + right) >> 1
-                if begins[token] <= i:
-                    left = token + 1
-                else:
-                    right = token
-            self.note_quote(begins[left - 1], i, begins[left], before, behind)
-            at += 1
-            left -= 1
-
-    cdef void note_quote(self, int first, int at, int last, unsigned char* before, unsigned char* behind) noexcept:
-        """Note what a token, bytes [first, last) of all, has before and behind a quote."""
-        cdef const unsigned char* text = self.trie.spelled
-        cdef int i = at - 1
-        if at == first:
-            return
-        before[text[i]] = 1
-        while i > first and text[i] in (0x20, 0x09, 0x0A, 0x0D):
-            i -= 1
-        if text[i] == COMMA and at + 1 < last:
-            behind[text[at + 1]] = 1
-            if text[at + 1] == BACKSLASH and at + 2 < last:
-                behind[ESCAPED] = 1
