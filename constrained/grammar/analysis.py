@@ -122,7 +122,9 @@ def filled(language: Language) -> Language:
         return language
     return intersect(language, repeat(ANY, 1, None)) if isinstance(language, Expr) else Filled(language)
 
+
 def expression(symbol: Symbol) -> Expr | None:
+    """Return the language of a symbol that is an expression."""
     return symbol.language if isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) else None
 
 
