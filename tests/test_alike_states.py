@@ -107,6 +107,7 @@ PAIRS = [
     (SIDES, '{"n":{"x1":"",', '{"m":{"x1":"",', None),
     (SIDES, '{"n":{"x1":"",', '{"n":{"a":"",', '"x1":"","x1'),
     (NESTED, '{"n":{"zz":"",', '{"zz":"",', '"":""}}'),
+    (NESTED, '{"n":{"zz":"",', '{"zz":"",', '"":"' + 99 * "x" + '"}}'),
     (NESTED, '{"x":1,"m":{"a', '{"y":1,"m":{"a', 'b":""},"x"'),
     ({"enum": ["axy", "bxy", "bxz"]}, '"ax', '"bxz', None),
     ({"items": {"type": "string", "maxLength": 3}}, '["', '["a', "abcd"),
@@ -156,6 +157,15 @@ def test_states_are_alike_unless_a_token_tells_them_apart(schema, one, other, te
     else:
         assert _are_alike(schema, LETTERS, whitespace, one, other)
         assert not telling or not _are_alike(schema, [*LETTERS, telling], whitespace, one, other)
+
+
+@pytest.mark.parametrize("long", [
+    100_000 * '":"",', 300_000 * " ", 200_000 * " " + '"', '":' + 300_000 * " ", 100_000 * '":', 100_000 * '"}', 100_000 * ', "',
+])
+def test_tokens_of_any_length_are_looked_at_once(long):
+    for whitespace in ("compact", "flexible"):
+        assert _are_alike({"type": "object", **CLOSED}, [*LETTERS, long], whitespace, '{"a":"', '{"bb":"')
+        _are_alike({"type": "object", **CLOSED}, [*LETTERS, long], whitespace, '{"a":"",', '{"bb":"",')
 
 
 def test_a_rule_that_may_end_behind_an_object_is_looked_behind():

@@ -16,5 +16,7 @@ cdef class QuoteFacts:
     cdef bytes colon                # what is behind such a colon, as a trie, see `laid_out`; None: too much
     cdef bytes closed               # what is behind a closing bracket, likewise
 
+    cdef int find_quotes(self, Trie trie, tuple into) except -1
+
 
 cdef QuoteFacts quote_facts(Trie trie, object store)

@@ -10,6 +10,7 @@ cdef class ToldNames:
     cdef Meter meter                # borrowed, as the next one
     cdef Trie trie
     cdef Ints openings              # trie nodes of blanks and a quote
+    cdef bint is_crowded            # whether there are too many to look for
     cdef dict bits                  # trie node -> bit
     cdef dict tokens                # name -> bits of the nodes where a token ends that begins it; None: not known
     cdef dict tables                # table -> those of its names, in a list
@@ -22,7 +23,7 @@ cdef class ToldNames:
     cdef int clear(self) except -1
     # internals
     cdef object of_name(self, str name)
-    cdef int find_openings(self, int node) except -1
+    cdef int find_openings(self) except -1
     cdef int child(self, int node, int byte) noexcept
     cdef object read(self, str name)
     cdef int read_from(self, int node, bytes name, list found) except -1

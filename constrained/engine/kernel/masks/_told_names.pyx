@@ -8,7 +8,8 @@ Owns: of names, the tokens that begin them, as bits of the trie nodes where such
 meter of work.
 Invariant: where two sets of names have equal bits, no token that begins with blanks and a quote tells which may come.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/test_alike_states.py`.
-Refused: names that a token may end, and those that one may begin with an escape.
+Refused: names that a token may end, and those that one may begin with an escape; all of them, where tokens have blanks
+in more ways than anybody's.
 """
 from cython cimport final
 from libc.stdint cimport int32_t
@@ -17,6 +18,7 @@ from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free
 from constrained.engine.kernel._trie cimport Trie, TrieNode
 
 cdef enum:
+    MOST_BLANKS = 4096      # trie nodes of blanks, of which openings are looked for; 128,000 tokens have some hundred
     READ = 64               # ticks that it takes to read a name from one node
     KEPT = 200              # bytes that a name takes
     QUOTE = 0x22
@@ -41,7 +43,7 @@ cdef class ToldNames:
     cdef int clear(self) except -1:
         """Forget all names."""
         ints_free(&self.openings)
-        self.kept = 0
+        self.kept, self.is_crowded = 0, False
         self.bits, self.tokens, self.tables, self.numbers = {}, {}, {}, {}
         return 0
 
@@ -77,9 +79,9 @@ cdef class ToldNames:
         cdef bytes spelled
         cdef list found = []
         if not self.openings.size:
-            self.find_openings(-1)
+            self.find_openings()
         first = ord(name[0])
-        if first < 0x20 or first in (QUOTE, SOLIDUS, BACKSLASH) or 0xD800 <= first < 0xE000:
+        if self.is_crowded or first < 0x20 or first in (QUOTE, SOLIDUS, BACKSLASH) or 0xD800 <= first < 0xE000:
             return None
         spelled = name.encode("utf-8", "surrogatepass")
         work(self.meter, READ * self.openings.size)
@@ -88,15 +90,20 @@ cdef class ToldNames:
                 return None
         return sum([1 << self.bits.setdefault(node, len(self.bits)) for node in found])
 
-    cdef int find_openings(self, int node) except -1:
-        """List the nodes of blanks and a quote, below the root or one of blanks."""
-        cdef int at = self.child(node, QUOTE)
-        if at >= 0:
-            ints_add(&self.openings, at)
-        for byte in BLANKS:
-            at = self.child(node, byte)
+    cdef int find_openings(self) except -1:
+        """List the nodes of blanks and a quote."""
+        cdef int i = 0, at
+        cdef list blanks = [-1]
+        while i < len(blanks) <= MOST_BLANKS:
+            at = self.child(blanks[i], QUOTE)
             if at >= 0:
-                self.find_openings(at)
+                ints_add(&self.openings, at)
+            for byte in BLANKS:
+                at = self.child(blanks[i], byte)
+                if at >= 0:
+                    blanks.append(at)
+            i += 1
+        self.is_crowded = len(blanks) > MOST_BLANKS
         return 0
 
     cdef int child(self, int node, int byte) noexcept:
