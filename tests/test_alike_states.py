@@ -168,6 +168,13 @@ def test_tokens_of_any_length_are_looked_at_once(long):
         _are_alike({"type": "object", **CLOSED}, [*LETTERS, long], whitespace, '{"a":"",', '{"bb":"",')
 
 
+def test_of_many_names_it_is_not_asked_which_tokens_begin_one():
+    for count, alike in ((256, True), (257, False)):
+        names = {f"k{number:03}": TEXT for number in range(count)}
+        schema = {"type": "object", "properties": names, "additionalProperties": False}
+        assert _are_alike(schema, LETTERS, "compact", '{"k001":"",', '{"k002":"",') is alike
+
+
 def test_a_rule_that_may_end_behind_an_object_is_looked_behind():
     described = Grammar.from_json_schema({"type": "object", **OPEN}, whitespace="compact")
     grammar = Grammar.from_lark('start: "1" a "2" | "3" a "4"\na: part "!"?', define={"part": described})

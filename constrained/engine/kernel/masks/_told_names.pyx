@@ -8,8 +8,8 @@ Owns: of names, the tokens that begin them, as bits of the trie nodes where such
 meter of work.
 Invariant: where two sets of names have equal bits, no token that begins with blanks and a quote tells which may come.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/test_alike_states.py`.
-Refused: names that a token may end, and those that one may begin with an escape; all of them, where tokens have blanks
-in more ways than anybody's.
+Refused: names that a token may end, and those that one may begin with an escape; tables of many names; all names where
+tokens have blanks in more ways than anybody's.
 """
 from cython cimport final
 from libc.stdint cimport int32_t
@@ -19,6 +19,7 @@ from constrained.engine.kernel._trie cimport Trie, TrieNode
 
 cdef enum:
     MOST_BLANKS = 4096      # trie nodes of blanks, of which openings are looked for; 128,000 tokens have some hundred
+    MOST_NAMES = 256        # of a table: 10,000 took 8 ms
     READ = 64               # ticks that it takes to read a name from one node
     KEPT = 200              # bytes that a name takes
     QUOTE = 0x22
@@ -62,7 +63,7 @@ cdef class ToldNames:
     cdef list of_table(self, int table, tuple names):
         """Return the bits of the names of a table, None: tokens may tell more of one."""
         if table not in self.tables:
-            found = [self.of_name(name) for name in names]
+            found = [self.of_name(name) for name in names] if len(names) <= MOST_NAMES else [None]
             self.tables[table] = None if None in found else found
         return self.tables[table]
 
