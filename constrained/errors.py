@@ -17,7 +17,7 @@ stands alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -150,7 +150,8 @@ class Rejected(ConstrainedError):
     `schema_pointer` the keyword of the tool's schema; `others`: what else is wrong, if asked for.
 
     PERF: to find out what could have come may cost as much as ten masks, and whoever tries tokens reads few of the
-    answers; so a rejection may know its `reasons` only when it is asked, see `worded_later`.
+    answers; so a rejection may find its attributes and message when they are first read, by its `_reasons`: a function
+    that returns them as the arguments of the class, and what it is given.
     """
 
     layer: str | None = None
@@ -164,20 +165,13 @@ class Rejected(ConstrainedError):
     schema_pointer: str | None = None
     shown: str | None = None
     others: tuple[Rejected, ...] = ()
-
-    @classmethod
-    def worded_later(cls, reasons: Callable[[], dict[str, Any]]) -> Rejected:
-        """Return a rejection that finds its attributes and message, the arguments of the class, when they are first
-        read.
-        """
-        error = cls.__new__(cls)
-        error.__dict__["_reasons"] = reasons
-        return error
+    _reasons: tuple[Any, ...]
 
     def __getattr__(self, name: str) -> Any:
         reasons = self.__dict__.get("_reasons")
         if reasons is not None and not name.startswith("_"):  # of two threads, both may find them
-            self.__init__(**reasons())  # type: ignore[misc]
+            find, *given = reasons
+            self.__init__(**find(*given))  # type: ignore[misc]
             self.__dict__.pop("_reasons", None)
         if name not in self.__dict__:
             raise AttributeError(f"Rejected has no attribute {name!r}", name=name, obj=self)

@@ -152,13 +152,16 @@ def assert_kernels_agree(vocabulary: Vocabulary, places: list[tuple[Any, int]], 
 
 
 def assert_mask_is_accepts(matcher: Any) -> list[int]:
-    """At one position: mask bit = accepts(id) for every id.  Returns the allowed ids."""
+    """At one position: mask bit = accepts(id) for every id, before the mask is known and after.  Returns the allowed
+    ids.
+    """
     vocabulary = matcher.constraint.vocabulary
     row = np.zeros((1, vocabulary.words), np.int32)
+    accepted = np.fromiter((matcher.accepts(token) for token in range(vocabulary.size)), np.uint8, vocabulary.size)
     matcher.fill_mask(row)
     mask = unpacked(row, vocabulary.words * 32)
     assert not mask[vocabulary.size :].any(), "padding bits are set"
-    accepted = np.fromiter((matcher.accepts(token) for token in range(vocabulary.size)), np.uint8, vocabulary.size)
+    assert [bool(bit) for bit in accepted] == [matcher.accepts(token) for token in range(vocabulary.size)]
     wrong = np.flatnonzero(mask[: vocabulary.size] != accepted)
     assert not len(wrong), f"after {matcher.text()!r}: tokens {[(int(t), vocabulary.tokens[t]) for t in wrong[:5]]}"
     return [int(token) for token in np.flatnonzero(mask)]

@@ -94,6 +94,33 @@ def row_of(matcher):
     return row
 
 
+@pytest.mark.parametrize("undo", [lambda matcher: matcher.rollback(2), lambda matcher: matcher.reset()])
+def test_what_a_rejection_says_is_of_its_time(kernel, undo):
+    def refused(matcher):
+        with pytest.raises(c.Rejected) as caught:
+            matcher.advance(2)
+        return caught.value
+
+    def told():
+        constraint = c.compile(c.Grammar.from_regex("a{4}|b{4}"), c.Vocabulary([b"a", b"b", b"c"]), kernel=kernel)
+        matcher = constraint.matcher()
+        for _ in range(2):
+            matcher.advance(0)
+        return matcher, refused(matcher)
+
+    expected = str(told()[1])
+    assert "byte 2, after 2 tokens" in expected
+    matcher, error = told()
+    twin = matcher.copy()
+    undo(matcher)
+    for _ in range(3):
+        matcher.advance(1)
+    twin.rollback(1)
+    twin.advance(0)
+    assert (matcher.tokens, twin.tokens) == ((1, 1, 1), (0, 0))
+    assert (str(error), str(refused(twin))) == (expected, expected)
+
+
 def test_rollback_undoes_advance(kernel):
     matcher, picks, history = constraint_of(LARK, kernel).matcher(), random.Random(5), []
     while not matcher.is_finished() and len(history) < 25:

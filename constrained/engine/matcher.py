@@ -37,10 +37,10 @@ class Matcher:
 
     Invariant: `_path` is start, token, state, token, state, …: each state is the kernel's after the tokens before it.
     A stop token that ends a word leaves ~state instead, a negative number; nothing may follow then.  `_stop` are the
-    vocabulary's, and the grammar's own.
+    vocabulary's, and the grammar's own.  `_lent`: a rejection may still read `_path`, which then only grows.
     """
 
-    __slots__ = ("constraint", "_kernel", "_path", "_stop", "_budget")
+    __slots__ = ("constraint", "_kernel", "_path", "_lent", "_stop", "_budget")
 
     def __init__(self, constraint: Constraint) -> None:
         if not hasattr(constraint, "place"):
@@ -49,7 +49,7 @@ class Matcher:
             )
         self.constraint, self._budget = constraint, constraint.budget
         self._kernel, start = constraint.place()
-        self._path = [start]
+        self._path, self._lent = [start], False
         self._stop = frozenset(constraint.stop)
 
     # -- what may come -------------------------------------------------------------------------------------------------
@@ -133,12 +133,13 @@ class Matcher:
             )
             alone = len(named) == 1 and len(self._allowed_here()) == 1
             return named if alone else []
-        tokens, texts = self.constraint.vocabulary.tokenize(forced), self.constraint.vocabulary.tokens
+        vocabulary = self.constraint.vocabulary
+        tokens, texts = vocabulary.tokenize(forced), vocabulary.tokens
         settled, room = [], len(forced)
         for token in tokens:
             text = texts[token]
             assert text is not None
-            if room < self.constraint.vocabulary.longest and self._extends(forced[len(forced) - room :]):
+            if room < vocabulary.longest and vocabulary.trie.goes_on(forced[len(forced) - room :]):
                 break
             settled.append(token)
             room -= len(text)
@@ -195,8 +196,8 @@ class Matcher:
         except LimitExceeded as error:
             raise self._budget.placed(error) from None
         if after <= DEAD or token in self._stop:
-            if after == DEAD and type(token) is int and token not in self._stop:
-                raise self._rejection(token)  # PERF: as `_unusual` would, which asks again
+            if after == DEAD and type(token) is int and token not in self._stop:  # PERF: `_unusual` would ask again
+                raise self._rejection(token)
             token, after = self._unusual(token)
             path = self._path
         path += (token, after)  # one instruction, without a call: the matcher has moved, or it has not
@@ -215,18 +216,18 @@ class Matcher:
                 instead="reset() goes to the start",
             )
         if steps:
-            del self._path[-2 * steps :]
+            self._cut(len(self._path) - 2 * steps)
 
     def copy(self) -> Matcher:
         """Return an independent cursor at the same place."""
         twin = object.__new__(Matcher)
         twin.constraint, twin._budget, twin._stop = self.constraint, self._budget, self._stop
-        twin._kernel, twin._path = self._kernel, self._path.copy()
+        twin._kernel, twin._path, twin._lent = self._kernel, self._path.copy(), False
         return twin
 
     def reset(self) -> None:
         """Go back to the start of the sequence."""
-        del self._path[1:]
+        self._cut(1)
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -364,8 +365,15 @@ class Matcher:
             return state
         return after if after != DEAD else None
 
+    def _cut(self, length: int) -> None:
+        if self._lent:
+            self._path, self._lent = self._path[:length], False
+        else:
+            del self._path[length:]
+
     def _rejection(self, token: int) -> Rejected:
-        return rejection(self.constraint.vocabulary, self._kernel, self._path[-1], self._path[1::2], token)
+        self._lent = True  # PERF: to copy 900 tokens takes as long as all else
+        return rejection(self.constraint.vocabulary, self._kernel, self._path, token)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _read_again, (self.constraint, self.tokens)
@@ -374,17 +382,6 @@ class Matcher:
         text, count = self.text(), len(self.tokens)
         end = "finished" if self.is_finished() else "may end here" if self.is_accepting() else "goes on"
         return f"<{type(self).__name__} after {count} tokens, {end}: {'…' if len(text) > 60 else ''}{text[-60:]!r}>"
-
-    def _extends(self, rest: bytes) -> bool:
-        """Say whether some token starts with `rest` and is longer."""
-        trie, at, stop = self.constraint.vocabulary.trie, 0, self.constraint.vocabulary.trie.nodes
-        for byte in rest:
-            while at < stop and trie.byte[at] != byte:
-                at = int(trie.end[at])
-            if at >= stop:
-                return False
-            at, stop = at + 1, int(trie.end[at])
-        return at < stop
 
     def _allowed_here(self) -> np.ndarray[Any, Any]:
         """Return the tokens that may come next, ascending."""

@@ -7,7 +7,6 @@ answers on first sight.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from constrained.engine.tokens.bitmask import number
@@ -22,11 +21,13 @@ _MOST_SHOWN = 12  # bytes that a message lists
 _MANY = 40  # bytes from which on it only counts them
 
 
-def rejection(vocabulary: Vocabulary, kernel: Any, state: int, before: list[int], token: int) -> Rejected:
-    """Return why a token is refused in a state of a kernel; `before` are the tokens so far.  Nothing the matcher does
-    later changes it.
+def rejection(vocabulary: Vocabulary, kernel: Any, path: list[int], token: int) -> Rejected:
+    """Return why a token is refused in a state of a kernel, the last of `path`: start, token, state, token, state, …,
+    a list that from now on only grows.
     """
-    return Rejected.worded_later(partial(_reasons, vocabulary, kernel, state, tuple(before), token))
+    error = Rejected.__new__(Rejected)
+    error._reasons = _reasons, vocabulary, kernel, path, len(path), token
+    return error
 
 
 def checked_token(vocabulary: Vocabulary, token: Any) -> int:
@@ -49,8 +50,11 @@ def token_name(vocabulary: Vocabulary, token: int) -> str:
     return vocabulary.names.get(token, "(unused)")
 
 
-def _reasons(vocabulary: Vocabulary, kernel: Any, state: int, before: tuple[int, ...], token: int) -> dict[str, Any]:
-    """Say how far the bytes of a refused token got, and what could have come there."""
+def _reasons(vocabulary: Vocabulary, kernel: Any, path: list[int], length: int, token: int) -> dict[str, Any]:
+    """Say how far the bytes of a token got that was refused behind `length` entries of a path, and what could have come
+    there.
+    """
+    before, state = path[1:length:2], path[length - 1]
     text, read = vocabulary.tokens[token] or b"", 0
     outer = thread.budget
     try:

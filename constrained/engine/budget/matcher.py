@@ -123,7 +123,7 @@ class BudgetedMatcher(Matcher):
         twin.constraint, twin._budget, twin._stop = self.constraint, self._budget, self._stop
         twin.budget, twin.soft_close = self.budget, self.soft_close
         twin._completions, twin._places = self._completions, self._places.copy()
-        twin._kernel, twin._path = self._kernel, self._path.copy()
+        twin._kernel, twin._path, twin._lent = self._kernel, self._path.copy(), False
         return twin
 
     def reset(self) -> None:

@@ -46,6 +46,7 @@ cdef class Kernel:
     cdef int leave(self) except -1
     cdef int adopt(self) except -1
     cdef int drop(self) except -1
+    cdef bint refuses(self, int state, int token) noexcept
     cdef Mask* known_mask(self, int state) noexcept
     cdef Mask* mask_of(self, int state, object budget) except NULL
     cdef long held(self) noexcept

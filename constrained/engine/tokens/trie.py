@@ -74,6 +74,17 @@ class TokenTrie:
         """The byte that leads to each node, (nodes,)."""
         return self.records[:-1, 3]
 
+    def goes_on(self, text: bytes) -> bool:
+        """Say whether some token starts with a text and is longer."""
+        at, stop = 0, self.nodes
+        for byte in text:
+            while at < stop and self.byte[at] != byte:
+                at = int(self.end[at])
+            if at >= stop:
+                return False
+            at, stop = at + 1, int(self.end[at])
+        return at < stop
+
 
 def grown(texts: Sequence[tuple[bytes, int]]) -> TokenTrie:
     """Build from texts and their ids, sorted, byte by byte: the readable twin of `_assembly.lay_out`."""

@@ -23,8 +23,12 @@ cdef class IndependentMask:
     cdef Ints exit_counts           # characters read at each exit, where they are counted
     # pairs token, characters begun; of tokens that have another number of them, because of escapes
     cdef Ints counted
+    # pairs token, characters begun, of all tokens that begin more than `all_long`; those of the most first
+    cdef Ints longest_first
+    cdef int all_long
     cdef int most                   # the largest number of characters that any token begins
-    # of a prefix-universal language: the mask of any text, and which of its exits each exit is
+    # of a prefix-universal language the mask of any text, of a counted one that of any number; and which of its exits
+    # each exit is
     cdef IndependentMask base
     cdef Ints base_exits
     cdef Ints ways                  # trie nodes on the way to an exit, and the exits; where counts are kept

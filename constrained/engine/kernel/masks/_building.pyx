@@ -58,6 +58,7 @@ cdef class IndependentMask:
         ints_free(&self.exits)
         ints_free(&self.exit_counts)
         ints_free(&self.counted)
+        ints_free(&self.longest_first)
         ints_free(&self.base_exits)
         ints_free(&self.ways)
         ints_free(&self.token_starts)
@@ -68,7 +69,8 @@ cdef class IndependentMask:
         """Count the memory it takes, as it is now; `words` are those of a mask."""
         cdef long size = sizeof(IndependentMask) + 32 * <long>self.exits.size
         size += 4 * (
-            <long>self.words.room + self.tokens.room + self.exits.room + self.exit_counts.room + self.counted.room)
+            <long>self.words.room + self.tokens.room + self.exits.room + self.exit_counts.room + self.counted.room
+            + self.longest_first.room)
         size += 4 * (<long>self.base_exits.room + self.ways.room + self.token_starts.room + self.exit_starts.room
                      + self.children.room)
         size += 4 * (words + BLOCK) * ((self.bits != NULL) + (self.inside != NULL))

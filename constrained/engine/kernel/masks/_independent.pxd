@@ -6,6 +6,7 @@ from constrained.engine.kernel._tables cimport Map
 from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.masks._building cimport Builder, IndependentMask
+from constrained.engine.kernel.masks._counted cimport CountedMasks
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -20,6 +21,7 @@ cdef class IndependentMasks:
     cdef Automaton automaton
     cdef Positions positions
     cdef Languages languages
+    cdef CountedMasks counted       # owned
     cdef list parts                 # the mask of each (text position, trie node); -1: the whole one
     cdef Map part_ids
     cdef list behind_keys           # (the mask of a key, the mask behind it) of each (that mask's address, entry)
@@ -41,10 +43,8 @@ cdef class IndependentMasks:
     cdef int walked(self, int q, object language, object key) except -1
     cdef IndependentMask universal(self, int q, object spelling)
     cdef int find_exits(self, IndependentMask made, int q, int32_t* path) except -1
-    cdef IndependentMask counted(self, int q, object spelling, object counted)
-    cdef IndependentMask limited(self, IndependentMask base, int least, int most)
-    cdef IndependentMask within(self, int most)
     cdef int list_words(self, IndependentMask made) except -1
     cdef IndependentMask keep_behind(self, tuple pair, int entry)
     cdef int walk_behind(self, IndependentMask made, int exit_, int32_t* path) except -1
+    cdef int inherit_children(self, IndependentMask mask) except -1
     cdef int inherit_groups(self, IndependentMask mask, int q) except -1

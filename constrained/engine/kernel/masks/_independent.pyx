@@ -2,12 +2,11 @@
 """Context-independent masks: what tokens do inside a text, whatever stands around it.
 
 Such a mask depends only on the vocabulary and on the language at a position, so it is kept with the vocabulary and
-shared by all grammars, requests and stacks.  Counted texts (`C{2,20}`) share the mask of the uncounted one: a token
-that begins too many characters falls out.
+shared by all grammars, requests and stacks.
 
     inside a string:  ab  stays;  a": 1  leaves at the trie node of  a"  and what follows decides about  : 1
 
-Owns: which mask belongs to which position of this kernel.  Borrows: the vocabulary's store, in which the masks are;
+Owns: which mask belongs to which position of this kernel; `CountedMasks`.  Borrows: the vocabulary's store, in which the masks are;
 the `Builder` that makes them; the automaton, positions and languages; the trie; the meter of work.
 Invariants: a mask in the store is never changed, except that `inside`, `groups` and `children` are added when they are
 first asked for; a key of the store says all that the mask depends on.
@@ -26,12 +25,12 @@ from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
 from constrained.engine.kernel.masks._building cimport Builder, IndependentMask, stored
+from constrained.engine.kernel.masks._counted cimport CountedMasks
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport BODY, Positions
 
 from constrained.engine.twin.spelling import decode
-from constrained.regex.guarded import endless
 
 
 @final
@@ -42,7 +41,7 @@ cdef class IndependentMasks:
         self.builder, self.store, self.entries = builder, store, store.entries
         self.meter, self.trie, self.automaton = builder.meter, builder.trie, builder.automaton
         self.positions, self.languages = builder.positions, builder.positions.languages
-        self.parts, self.behind_keys = [], []
+        self.counted, self.parts, self.behind_keys = CountedMasks(builder, store), [], []
 
     def __dealloc__(self):
         map_free(&self.part_ids)
@@ -90,7 +89,7 @@ cdef class IndependentMasks:
         cdef bint simple = place == BODY and spelling.closing >= 0 and not spelling.octal
         counted = self.languages.counted(self.positions.at[q >> 1].language) if simple else None
         if counted is not None:
-            return self.counted(q, spelling, counted)
+            return self.counted.mask(spelling, counted)
         language = self.language(q)
         key = (spelling, place, language.mask_key(self.trie.longest))
         found = stored(self.entries, key)
@@ -136,7 +135,7 @@ cdef class IndependentMasks:
         PERF: a tenth of the walk of all 128,000 tokens.
         """
         cdef IndependentMask made = self.empty()
-        cdef IndependentMask base = self.counted(q, spelling, (self.language(q).universal_over, 0, None))
+        cdef IndependentMask base = self.counted.mask(spelling, (self.language(q).universal_over, 0, None))
         cdef int32_t* path
         made.next_bytes = <uint64_t*>allotted(4 * <size_t>base.exits.size + 1, 8)
         memcpy(made.bits, self.inside(base), 4 * self.trie.words)
@@ -169,72 +168,6 @@ cdef class IndependentMasks:
                     set_tokens(nodes, self.trie.ids, node, made.bits)
                 ended += 1
         return 0
-
-    cdef IndependentMask counted(self, int q, object spelling, object counted):
-        """Return the mask of C{low,high} from that of C*: tokens with too many characters fall out, exits outside the
-        bounds too."""
-        cdef IndependentMask base
-        characters, low, high = counted
-        key = (spelling, "counted", characters)
-        base = stored(self.entries, key)
-        if base is None:
-            body = self.positions.body(self.positions.spelling(spelling), self.languages.number(endless(characters)))
-            base = self.kept(key, self.builder.build(2 * body + 1, -1, True))
-        cdef int least = min(low, base.most + 1), most = base.most if high is None else min(high, base.most)
-        if least == 0 and most == base.most:
-            return base
-        key = (spelling, "counted", characters, least, most)
-        found = stored(self.entries, key)
-        return found if found is not None else self.kept(key, self.limited(base, least, most))
-
-    cdef IndependentMask limited(self, IndependentMask base, int least, int most):
-        """Return the mask of least to most characters from that of any number."""
-        cdef IndependentMask level = self.empty(), within = self.within(most)
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int i, token
-        work(self.meter, self.trie.words + base.counted.size + 2 * base.exits.size)
-        for i in range(self.trie.words):
-            level.bits[i] = base.bits[i] & within.bits[i]
-        for i in range(0, base.counted.size, 2):
-            token = base.counted.at[i]
-            if base.counted.at[i + 1] <= most:
-                level.bits[token >> 5] |= <uint32_t>1 << (token & 31)
-            else:
-                level.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-        level.next_bytes = <uint64_t*>allotted(4 * <size_t>base.exits.size + 1, 8)
-        for i in range(base.exits.size):
-            if least <= base.exit_counts.at[i] <= most:
-                memcpy(level.next_bytes + 4 * level.exits.size, base.next_bytes + 4 * i, 32)
-                ints_add(&level.exits, base.exits.at[i])
-                set_tokens(nodes, self.trie.ids, base.exits.at[i], level.bits)
-            else:
-                clear_tokens(nodes, self.trie.ids, base.exits.at[i], level.bits)
-        self.builder.note_words(level)
-        level.weigh(self.builder.counter, self.trie.words)
-        return level
-
-    cdef IndependentMask within(self, int most):
-        """Return the tokens of no more than `most` characters; bits of ids without a text mean nothing."""
-        cdef IndependentMask found
-        cdef int i, token, count, short
-        key = ("within", most)
-        known = stored(self.entries, key)
-        if known is not None:
-            return known
-        found = self.empty()
-        work(self.meter, self.trie.words)
-        count, short = self.trie.nodes[self.trie.count].first, self.trie.with_at_most[min(most, self.trie.longest)]
-        if 2 * short < count:
-            for i in range(short):
-                token = self.trie.fewest_first[i]
-                found.bits[token >> 5] |= <uint32_t>1 << (token & 31)
-        else:
-            memset(found.bits, 0xFF, 4 * self.trie.words)
-            for i in range(short, count):
-                token = self.trie.fewest_first[i]
-                found.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-        found.weigh(self.builder.counter, self.trie.words)
-        return self.kept(key, found)
 
     # -- behind keys ---------------------------------------------------------------------------------------------------
 
@@ -335,6 +268,8 @@ cdef class IndependentMasks:
         cdef int i, child, at
         cdef int starts[257]
         cdef Ints* made = &mask.children
+        if mask.base is not None and mask.base.exits.size == mask.exits.size:
+            return self.inherit_children(mask)
         memset(starts, 0, sizeof(starts))
         for i in range(mask.exits.size):
             child = mask.exits.at[i] + 1
@@ -356,6 +291,17 @@ cdef class IndependentMasks:
             made.at[i + 3] = starts[made.at[i]]
         mask.weigh(self.builder.counter, self.trie.words)
         return work(self.meter, made.size // 4 * 3)
+
+    cdef int inherit_children(self, IndependentMask mask) except -1:
+        """Give a mask the children of its base, where it has all its exits."""
+        cdef Ints* children = &mask.base.children
+        if not children.size:
+            self.list_children(mask.base)
+        ints_room(&mask.children, children.size)
+        memcpy(mask.children.at, children.at, 4 * <size_t>children.size)
+        mask.children.size = children.size
+        mask.weigh(self.builder.counter, self.trie.words)
+        return work(self.meter, children.size // 4)
 
     cdef int group(self, IndependentMask mask, int q, int node) except -1:
         """Sort the exits by the text before them, and find the tokens that may complete a second text."""

@@ -85,6 +85,23 @@ cdef inline size_t mask_bytes(const Mask* mask, int words) noexcept nogil:
     return sizeof(Mask) + 4 * <size_t>(words if mask.count < 0 else RECORD * mask.count)
 
 
+cdef inline bint mask_has(const Mask* mask, int token) noexcept nogil:
+    """Say whether a finished mask allows a token."""
+    cdef int low = 0, high = <int>mask.count, middle, block = token >> BLOCK_BITS
+    cdef const uint32_t* words = mask.base
+    if mask.count < 0:
+        words = <const uint32_t*>listed(mask)
+    while low < high:       # the blocks are in order
+        middle = (low + high) >> 1
+        if listed(mask)[RECORD * middle] < block:
+            low = middle + 1
+        else:
+            high = middle
+    if low < mask.count and listed(mask)[RECORD * low] == block:
+        words = <const uint32_t*>(listed(mask) + RECORD * low + 1) - BLOCK * block
+    return words != NULL and words[token >> 5] >> (token & 31) & 1
+
+
 cdef inline int buffer_begin(MaskBuffer* buffer, int words) except -1:
     """Give a buffer its memory; `words` are those of a mask."""
     buffer.words, buffer.blocks = words, (words + BLOCK - 1) // BLOCK

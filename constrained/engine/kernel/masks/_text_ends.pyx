@@ -207,7 +207,7 @@ cdef class TextEnds:
         behind = self.masks.behind_key(key, self.objects.lonely_entry(after), self.objects.shared_name(after))
         if behind.exits.size:
             ended = self.behind.value(after, parent)
-        if mask.base is None and not apart.size:
+        if mask.exits.size == key.exits.size and not apart.size:
             self.unions.add(self.buffer, behind, NULL)
             return self.walk_exits(behind, 0, behind.exits.size, ended)
         for at in range(mask.exits.size):

@@ -16,8 +16,8 @@ Plain twin: `add_apart`, which adds word by word, as all is added that was not m
 PERF: two hundred blocks a mask less, a third of what the mask of a key takes.
 """
 from cython cimport final
-from libc.stdint cimport int32_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 from constrained.engine.memory._memory cimport cleared
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport Ints, Map, map_free, map_get, map_put
@@ -82,9 +82,8 @@ cdef class Unions:
             buffer_words(buffer, &base.words)
             buffer.base, buffer.base_of = bits, <void*>mask
         else:
-            for i in range(self.words):
-                buffer.bits[i] |= bits[i]
-            memset(buffer.touched, 1, buffer.blocks)
+            for i in range(buffer.blocks):
+                add_block(buffer, i, bits)
         return 0
 
     cdef IndependentMask find(self, IndependentMask owner, const uint32_t* base, IndependentMask added,
@@ -126,3 +125,18 @@ cdef class Unions:
             both.bits[pairs.at[i]] |= <uint32_t>pairs.at[i + 1]
         both.weigh(self.counter, self.words)
         return both
+
+
+cdef inline void add_block(MaskBuffer* buffer, int block, const uint32_t* bits) noexcept nogil:
+    """Add a block of a mask, padded to whole blocks, to a buffer that has a base.  PERF: of many masks most is there, as
+    of two texts with bounds of their own, and what is not touched need not be packed."""
+    cdef uint64_t half[2]
+    cdef uint64_t base[2]
+    memcpy(half, bits + BLOCK * block, 4 * BLOCK)
+    memcpy(base, buffer.base + BLOCK * block, 4 * BLOCK)
+    if half[0] & ~base[0] | half[1] & ~base[1]:
+        memcpy(base, buffer.bits + BLOCK * block, 4 * BLOCK)
+        half[0] |= base[0]
+        half[1] |= base[1]
+        memcpy(buffer.bits + BLOCK * block, half, 4 * BLOCK)
+        buffer.touched[block] |= 1
