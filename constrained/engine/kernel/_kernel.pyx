@@ -298,7 +298,7 @@ cdef class Kernel:
         """Return an estimate of the memory that the parts hold and that bounds them."""
         return (self.root_bytes + self.languages.bytes + self.stacks.bytes + self.machines.bytes
                 + self.objects.keys.bytes + self.automaton.bytes + self.composer.bytes
-                + self.composer.alike.held())
+                + self.composer.alike.held() + self.composer.ends.bytes)
 
     cdef bint full(self) noexcept:
         return self.gone or self.bytes > self.max_bytes

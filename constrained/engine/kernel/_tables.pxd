@@ -9,6 +9,7 @@ memory runs out they stay as they were.  Whoever adds to several of them makes r
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
+from libc.string cimport memcpy
 from constrained.engine.memory._memory cimport cleared, enlarged
 
 
@@ -43,6 +44,14 @@ cdef inline int ints_add(Ints* v, int32_t x) except -1:
     v.at[v.size] = x
     v.size += 1
     return v.size - 1
+
+
+cdef inline int ints_extend(Ints* v, const Ints* more) except -1:
+    if more.size:
+        ints_room(v, more.size)
+        memcpy(v.at + v.size, more.at, 4 * <size_t>more.size)
+        v.size += more.size
+    return 0
 
 
 cdef inline void ints_free(Ints* v) noexcept:

@@ -83,6 +83,7 @@ cdef class Composer:
         self.bytes = 0
         self.behind.clear()
         self.alike.clear()
+        self.ends.clear()
         self.shared_states.clear()
         self.unions.clear()
         return self.walk.clear()
@@ -91,6 +92,7 @@ cdef class Composer:
         """Leave nothing half done behind, where an operation ended by an exception."""
         buffer_clear(&self.buffer)
         buffer_clear(&self.aside)
+        self.ends.drop(&self.buffer)
         self.sharing = self.walk.bare = False
         self.walk.leaving = NULL
         return self.finite.drop()

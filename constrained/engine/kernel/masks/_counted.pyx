@@ -19,7 +19,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 from constrained.engine.memory._memory cimport allotted, cleared
-from constrained.engine.memory._meter cimport Meter, work
+from constrained.engine.memory._meter cimport Meter, ask, work
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free, ints_room
 from constrained.engine.kernel._trie cimport TrieNode, Trie, clear_tokens, set_tokens
 from constrained.engine.kernel.masks._building cimport Builder, IndependentMask, stored
@@ -61,6 +61,7 @@ cdef class CountedMasks:
         found = stored(self.entries, key)
         if found is not None:
             return found
+        ask(self.meter)
         body = self.positions.body(self.positions.spelling(spelling), self.languages.number(endless(characters)))
         made = self.builder.build(2 * body + 1, -1, True)
         self.list_long(made)

@@ -78,7 +78,6 @@ cdef class IndependentMasks:
         cdef int known = map_get(&self.part_ids, q, -1)
         if known >= 0:
             return self.parts[known]
-        ask(self.meter)
         self.parts.append(self.make_whole(q))
         map_put(&self.part_ids, q, -1, len(self.parts) - 1)
         return self.parts[len(self.parts) - 1]
@@ -90,6 +89,7 @@ cdef class IndependentMasks:
         counted = self.languages.counted(self.positions.at[q >> 1].language) if simple else None
         if counted is not None:
             return self.counted.mask(spelling, counted)
+        ask(self.meter)
         language = self.language(q)
         key = (spelling, place, language.mask_key(self.trie.longest))
         found = stored(self.entries, key)

@@ -5,14 +5,14 @@ A context-independent mask says at which trie nodes, its *exits*, tokens leave a
 the trie is walked below them.  Where what follows depends on the text, ordinary texts share one state behind them,
 special ones have their own, and what could tell more is doubted; docs/kernel.md has a table of the `leave_…` functions.
 
-Owns: the exits that are apart.  Borrows: the buffer of the composer, whose worklist it adds to; `Behind`, for the
+Owns: the exits that are apart; what was noted of bases.  Borrows: the buffer of the composer, whose worklist it adds to; `Behind`, for the
 states behind texts; masks, walks, the automaton, stacks, machines and objects; `Dispatches`; the trie.
 Invariant: what is added, and not doubted, is in the mask.
 Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
-from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free
+from constrained.engine.kernel._tables cimport Ints, ints_add, ints_extend, ints_free, map_free, map_get, map_put
 from constrained.engine.kernel._trie cimport TrieNode
 from constrained.engine.kernel.automaton._automaton cimport DEAD, UNKNOWN
 from constrained.engine.kernel.automaton._closure cimport EXITS
@@ -23,11 +23,47 @@ from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._mask_buffer cimport (
-    MaskBuffer, buffer_doubt, buffer_doubt_new, buffer_node, buffer_tokens)
+    MaskBuffer, buffer_begin, buffer_clear, buffer_doubt, buffer_doubt_new, buffer_end, buffer_node, buffer_tokens,
+    buffer_words)
 from constrained.engine.kernel.masks._unions cimport Unions
 
 cdef enum:
     LISTED = 512        # exits up to which the nodes below them are listed by their bytes
+    KEPT = 200          # bytes that is known to have been left once takes
+
+
+@final
+cdef class Leavings:
+    """What a walk behind some exits adds to a buffer: tokens, and texts that are put off."""
+
+    def __dealloc__(self):
+        ints_free(&self.words)
+        ints_free(&self.names)
+        ints_free(&self.texts)
+
+    cdef long size(self) noexcept:
+        """Return the bytes that it takes."""
+        return sizeof(Leavings) + 4 * (<long>self.words.room + self.names.room + self.texts.room)
+
+    cdef int add(self, MaskBuffer* buffer) except -1:
+        """Add it to a buffer."""
+        buffer_words(buffer, &self.words)
+        ints_extend(&buffer.todo.names, &self.names)
+        ints_extend(&buffer.todo.texts, &self.texts)
+        return 0
+
+
+cdef Leavings noted(MaskBuffer* buffer):
+    """Return what a walk has added to an empty buffer."""
+    cdef Leavings made = Leavings()
+    cdef int i
+    for i in range(buffer.words):
+        if buffer.bits[i]:
+            ints_add(&made.words, i)
+            ints_add(&made.words, <int32_t>buffer.bits[i])
+    ints_extend(&made.names, &buffer.todo.names)
+    ints_extend(&made.texts, &buffer.todo.texts)
+    return made
 
 
 @final
@@ -38,9 +74,25 @@ cdef class TextEnds:
         self.behind, self.dispatches, self.walk, self.masks = behind, dispatches, finite.walk, finite.masks
         self.automaton, self.trie, self.objects = finite.automaton, finite.trie, dispatches.objects
         self.stacks, self.machines, self.unions = dispatches.stacks, dispatches.machines, unions
+        self.left = []
+        buffer_begin(&self.noting, self.trie.words)
 
     def __dealloc__(self):
         ints_free(&self.apart)
+        map_free(&self.left_ids)
+        buffer_end(&self.noting)
+
+    cdef int clear(self) except -1:
+        """Forget what refers to states."""
+        map_free(&self.left_ids)
+        self.left, self.bytes = [], 0
+        return 0
+
+    cdef int drop(self, MaskBuffer* buffer) noexcept:
+        """Leave nothing half done behind, where an operation ended by an exception; go on with a composer's buffer."""
+        buffer_clear(&self.noting)
+        self.buffer = buffer
+        return 0
 
     cdef int end_all(self, IndependentMask mask, const Ints* apart) except -1:
         """Add the tokens that end at any exit that is not `apart`."""
@@ -52,6 +104,32 @@ cdef class TextEnds:
 
     cdef int leave_all(self, IndependentMask mask, int behind, const Ints* apart) except -1:
         """Add the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
+        if (mask.base is not None and mask.base.exits.size == mask.exits.size and apart == NULL
+                and self.walk.leaving == NULL and not self.walk.bare):
+            return self.leave_again(mask, behind)
+        return self.leave_anew(mask, behind, apart)
+
+    cdef int leave_again(self, IndependentMask mask, int behind) except -1:
+        """As `leave_all` for a mask that has all exits of its base, as those have that differ in a count: what leaves
+        them is the same, and the second time is noted for all others."""
+        cdef MaskBuffer* buffer = self.buffer
+        cdef int known = map_get(&self.left_ids, <size_t><void*>mask.base, behind)
+        if known < 0:
+            self.left.append((mask.base, None))     # which holds the base, so that its address stays its own
+            map_put(&self.left_ids, <size_t><void*>mask.base, behind, len(self.left) - 1)
+            self.bytes += KEPT
+            return self.leave_anew(mask, behind, NULL)
+        if self.left[known][1] is None:
+            self.buffer = &self.noting
+            self.leave_anew(mask, behind, NULL)
+            self.left[known] = mask.base, noted(self.buffer)
+            self.bytes += (<Leavings>self.left[known][1]).size()
+            self.drop(buffer)
+        self.walk.meter.ticks += (<Leavings>self.left[known][1]).words.size
+        return (<Leavings>self.left[known][1]).add(buffer)
+
+    cdef int leave_anew(self, IndependentMask mask, int behind, const Ints* apart) except -1:
+        """As `leave_all`, by walks."""
         cdef const TrieNode* nodes = self.trie.nodes
         cdef const int32_t* child
         cdef int i, node

@@ -27,6 +27,7 @@ from constrained.engine.kernel.masks._mask_buffer cimport BLOCK, HELD, MaskBuffe
 cdef enum:
     FEW = 16            # numbers of pairs (word, bits) that are as soon added, and words of a mask
     MOST = 64           # unions of a kernel: one megabyte
+    FOUR = 4            # blocks that are looked at together
 
 
 @final
@@ -75,15 +76,17 @@ cdef class Unions:
     cdef int add_apart(self, MaskBuffer* buffer, IndependentMask mask, const uint32_t* bits) except -1:
         """Add a mask to a buffer that has a base, word by word, those of the smaller one where these are listed."""
         cdef IndependentMask base = <IndependentMask>buffer.base_of
-        cdef int i
+        cdef int i, block
         if bits == NULL or bits == mask.bits and mask.words.size:
             buffer_words(buffer, &mask.words)
         elif buffer.base == base.bits and base.words.size:
             buffer_words(buffer, &base.words)
             buffer.base, buffer.base_of = bits, <void*>mask
         else:
-            for i in range(buffer.blocks):
-                add_block(buffer, i, bits)
+            for i in range(0, buffer.blocks, FOUR):
+                if buffer.blocks - i < FOUR or has_more(bits + BLOCK * i, buffer.base + BLOCK * i):
+                    for block in range(i, min(i + FOUR, buffer.blocks)):
+                        add_block(buffer, block, bits)
         return 0
 
     cdef IndependentMask find(self, IndependentMask owner, const uint32_t* base, IndependentMask added,
@@ -127,9 +130,18 @@ cdef class Unions:
         return both
 
 
+cdef inline bint has_more(const uint32_t* bits, const uint32_t* base) noexcept nogil:
+    """Say whether four blocks of a mask have a token that those of a base have not.  PERF: most have none, as of two
+    texts with bounds of their own, and what is not touched need not be packed."""
+    cdef int i
+    cdef uint32_t found = 0
+    for i in range(FOUR * BLOCK):
+        found |= bits[i] & ~base[i]
+    return found != 0
+
+
 cdef inline void add_block(MaskBuffer* buffer, int block, const uint32_t* bits) noexcept nogil:
-    """Add a block of a mask, padded to whole blocks, to a buffer that has a base.  PERF: of many masks most is there, as
-    of two texts with bounds of their own, and what is not touched need not be packed."""
+    """Add a block of a mask, padded to whole blocks, to a buffer that has a base."""
     cdef uint64_t half[2]
     cdef uint64_t base[2]
     memcpy(half, bits + BLOCK * block, 4 * BLOCK)

@@ -317,9 +317,9 @@ cdef class Languages:
 
     cdef int expand(self, int language) except -1:
         cdef int first, last
-        ask(self.meter)
         if self.at[language].of >= 0:
             return self.count_down(language)
+        ask(self.meter)
         named = self.objects[language]
         # PERF: of expressions, only those that stand for another state share their ranges
         shares = type(named) is not Expr or named.kind == LAZY
