@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(foreach depth,* */* */*/* */*/*/*,$(addprefix constrained/$(depth).,pyx pxd)))
+BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(foreach depth,* */* */*/* */*/*/* */*/*/*/*,$(addprefix constrained/$(depth).,pyx pxd)))
 
 .PHONY: demo test exhaustive lint bench sanitize notebooks docs clean
 .DELETE_ON_ERROR:

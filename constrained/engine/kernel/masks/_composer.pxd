@@ -8,7 +8,6 @@ from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.automaton._dispatch cimport Dispatches
 from constrained.engine.kernel.automaton._machines cimport Machines
 from constrained.engine.kernel.automaton._stacks cimport Stacks
-from constrained.engine.kernel.masks._alike_states cimport AlikeStates
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer, Mask
@@ -18,6 +17,7 @@ from constrained.engine.kernel.masks._shared_states cimport InMember, SharedStat
 from constrained.engine.kernel.masks._text_ends cimport TextEnds
 from constrained.engine.kernel.masks._unions cimport Unions
 from constrained.engine.kernel.masks._walk cimport Walk
+from constrained.engine.kernel.masks.alike._alike_states cimport AlikeStates
 from constrained.engine.kernel.texts._positions cimport Positions
 
 

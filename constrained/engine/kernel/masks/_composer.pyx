@@ -26,7 +26,6 @@ from constrained.engine.kernel.automaton._closure cimport FINAL
 from constrained.engine.kernel.automaton._dispatch cimport Dispatches
 from constrained.engine.kernel.automaton._machines cimport Machine, Machines
 from constrained.engine.kernel.automaton._stacks cimport Stacks
-from constrained.engine.kernel.masks._alike_states cimport AlikeStates
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._mask_buffer cimport (
@@ -34,11 +33,12 @@ from constrained.engine.kernel.masks._mask_buffer cimport (
     is_same_mask, mask_bytes, pack)
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
-from constrained.engine.kernel.masks._key_kinds cimport UNIQUE
 from constrained.engine.kernel.masks._shared_states cimport InMember, SharedStates, NOT_MET
 from constrained.engine.kernel.masks._text_ends cimport TextEnds
 from constrained.engine.kernel.masks._unions cimport Unions
 from constrained.engine.kernel.masks._walk cimport Walk
+from constrained.engine.kernel.masks.alike._alike_states cimport AlikeStates
+from constrained.engine.kernel.masks.alike._key_kinds cimport UNIQUE
 from constrained.engine.kernel.texts._positions cimport Positions
 
 from constrained.engine.kernel.masks._shared_states import TO_MAKE

@@ -7,9 +7,9 @@ from constrained.engine.kernel.automaton._expansion cimport Expansion
 from constrained.engine.kernel.automaton._machines cimport Machines
 from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._written_keys cimport WrittenKeys
-from constrained.engine.kernel.masks._quote_facts cimport QuoteFacts
-from constrained.engine.kernel.masks._told_names cimport ToldNames
-from constrained.engine.kernel.masks._tail_kinds cimport TailKinds
+from constrained.engine.kernel.masks.alike._quote_facts cimport QuoteFacts
+from constrained.engine.kernel.masks.alike._tail_kinds cimport TailKinds
+from constrained.engine.kernel.masks.alike._told_names cimport ToldNames
 
 cdef enum:
     UNIQUE = -1         # what is like nothing else

@@ -34,8 +34,8 @@ from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, NAMED, N
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
-from constrained.engine.kernel.masks._key_kinds cimport KINDS, KeyKinds, NOT_ASKED, QUOTE, UNIQUE, listed, note
 from constrained.engine.kernel.masks._walk cimport Walk
+from constrained.engine.kernel.masks.alike._key_kinds cimport KINDS, KeyKinds, NOT_ASKED, QUOTE, UNIQUE, listed, note
 from constrained.engine.kernel.texts._languages cimport LanguageAt
 from constrained.engine.kernel.texts._positions cimport BODY, Position
 

@@ -7,7 +7,7 @@ from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
-from constrained.engine.kernel.masks._key_kinds cimport KeyKinds
+from constrained.engine.kernel.masks.alike._key_kinds cimport KeyKinds
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions
 

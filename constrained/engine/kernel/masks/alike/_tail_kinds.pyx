@@ -18,7 +18,7 @@ from constrained.engine.kernel._tables cimport (
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
-from constrained.engine.kernel.masks._quote_facts cimport MOST_NODES
+from constrained.engine.kernel.masks.alike._quote_facts cimport MOST_NODES
 
 cdef enum:
     KEPT = 160          # bytes that a state takes

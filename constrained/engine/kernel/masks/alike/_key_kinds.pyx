@@ -32,9 +32,9 @@ from constrained.engine.kernel.automaton._machines cimport ACCEPTING, EXPANDED, 
 from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, ENTRY, FIRST, NAMED, OTHER, PLAIN, POSITION
 from constrained.engine.kernel.automaton._written_keys cimport Table, Written
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
-from constrained.engine.kernel.masks._quote_facts cimport ESCAPED, HEXED, quote_facts
-from constrained.engine.kernel.masks._told_names cimport ToldNames
-from constrained.engine.kernel.masks._tail_kinds cimport TailKinds
+from constrained.engine.kernel.masks.alike._quote_facts cimport ESCAPED, HEXED, quote_facts
+from constrained.engine.kernel.masks.alike._tail_kinds cimport TailKinds
+from constrained.engine.kernel.masks.alike._told_names cimport ToldNames
 
 from constrained.machine import Quoting
 from constrained.regex import ANY_TEXT

@@ -2,7 +2,7 @@
 from cython cimport final
 from constrained.engine.kernel._tables cimport Ints, Map
 from constrained.engine.kernel.automaton._automaton cimport Automaton
-from constrained.engine.kernel.masks._quote_facts cimport MOST_NODES
+from constrained.engine.kernel.masks.alike._quote_facts cimport MOST_NODES
 
 
 @final
