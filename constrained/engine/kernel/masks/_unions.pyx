@@ -76,17 +76,22 @@ cdef class Unions:
     cdef int add_apart(self, MaskBuffer* buffer, IndependentMask mask, const uint32_t* bits) except -1:
         """Add a mask to a buffer that has a base, word by word, those of the smaller one where these are listed."""
         cdef IndependentMask base = <IndependentMask>buffer.base_of
-        cdef int i, block
+        cdef int block = 0
         if bits == NULL or bits == mask.bits and mask.words.size:
             buffer_words(buffer, &mask.words)
         elif buffer.base == base.bits and base.words.size:
             buffer_words(buffer, &base.words)
             buffer.base, buffer.base_of = bits, <void*>mask
         else:
-            for i in range(0, buffer.blocks, FOUR):
-                if buffer.blocks - i < FOUR or has_more(bits + BLOCK * i, buffer.base + BLOCK * i):
-                    for block in range(i, min(i + FOUR, buffer.blocks)):
-                        add_block(buffer, block, bits)
+            if mask.exits.size > base.exits.size:       # PERF: then more of the other is there than the other way round
+                bits, buffer.base, buffer.base_of = buffer.base, bits, <void*>mask
+            while block < buffer.blocks:
+                if block % FOUR == 0 and block + FOUR <= buffer.blocks and not has_more(
+                        bits + BLOCK * block, buffer.base + BLOCK * block):
+                    block += FOUR
+                else:
+                    add_block(buffer, block, bits)
+                    block += 1
         return 0
 
     cdef IndependentMask find(self, IndependentMask owner, const uint32_t* base, IndependentMask added,
@@ -134,9 +139,13 @@ cdef inline bint has_more(const uint32_t* bits, const uint32_t* base) noexcept n
     """Say whether four blocks of a mask have a token that those of a base have not.  PERF: most have none, as of two
     texts with bounds of their own, and what is not touched need not be packed."""
     cdef int i
-    cdef uint32_t found = 0
-    for i in range(FOUR * BLOCK):
-        found |= bits[i] & ~base[i]
+    cdef uint64_t found = 0
+    cdef uint64_t ours[2 * FOUR]
+    cdef uint64_t theirs[2 * FOUR]
+    memcpy(ours, bits, sizeof(ours))
+    memcpy(theirs, base, sizeof(theirs))
+    for i in range(2 * FOUR):
+        found |= ours[i] & ~theirs[i]
     return found != 0
 
 
