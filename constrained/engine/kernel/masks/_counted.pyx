@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Masks of counted texts, `C{2,20}`, made from the one of `C*`: tokens that begin too many characters fall out.
 
-    C*        ab  abc  abc"  abc": 1       the base, with the characters that each token begins, and the way to its exits
+    C*        ab  abc  abc"  abc": 1       the base, with the characters that each token begins
     C{0,2}    ab                           a level: what is too long falls out, an exit behind too few or too many too
 
 All levels are of one base, so that to make one costs what falls out: of 128,000 tokens 2,000 have more than 12

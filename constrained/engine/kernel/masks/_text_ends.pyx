@@ -5,8 +5,9 @@ A context-independent mask says at which trie nodes, its *exits*, tokens leave a
 the trie is walked below them.  Where what follows depends on the text, ordinary texts share one state behind them,
 special ones have their own, and what could tell more is doubted; docs/kernel.md has a table of the `leave_…` functions.
 
-Owns: the exits that are apart; what was noted of bases.  Borrows: the buffer of the composer, whose worklist it adds to; `Behind`, for the
-states behind texts; masks, walks, the automaton, stacks, machines and objects; `Dispatches`; the trie.
+Owns: the exits that are apart; what was noted of bases.  Borrows: the buffer of the composer, whose worklist it adds
+to; `Behind`, for the states behind texts; masks, walks, the automaton, stacks, machines and objects; `Dispatches`; the
+trie.
 Invariant: what is added, and not doubted, is in the mask.
 Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
 """
