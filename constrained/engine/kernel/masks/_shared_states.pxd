@@ -36,6 +36,7 @@ cdef class SharedStates:
     cdef IndependentMask gathered(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer)
     cdef int clear(self) except -1
     # internals
+    cdef int copy_whole(self, IndependentMask made, const MaskBuffer* buffer) except -1
     cdef int settle_doubtful(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer) except -1
     cdef int moved(self, int stack, int level, InMember* member) except -2
     cdef int moved_frame(self, int after, int parent, InMember* member) except -2

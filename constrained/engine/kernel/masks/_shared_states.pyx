@@ -18,7 +18,7 @@ Refused: to share what is met once, which costs more than it saves; members of o
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 from constrained.engine.memory._memory cimport cleared
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
@@ -34,6 +34,7 @@ TO_MAKE = object()      # what was met once
 cdef enum:
     DEEPEST = 4         # frames between a configuration and the member's end
     MOST_EXITS = 512    # of a mask that is worth its memory
+    LISTED = 128        # numbers of pairs (word, its bits), up to which a mask has no more than these
 
 
 @final
@@ -127,29 +128,31 @@ cdef class SharedStates:
 
     cdef IndependentMask gathered(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer):
         """Move what is in the buffer to a mask, which has its exits already; None where they are too many."""
-        cdef int i
         if made.exits.size > MOST_EXITS:
             return None
         self.settle_doubtful(made, lonely, node, buffer)
-        for i in range(buffer.words if buffer.base != NULL else 0):
-            buffer.bits[i] |= buffer.base[i]
-        memset(buffer.touched, 1, buffer.blocks)
-        for i in range(buffer.removed.size):
-            buffer.bits[buffer.removed.at[i] >> 5] &= ~(<uint32_t>1 << (buffer.removed.at[i] & 31))
-        for i in range(buffer.words):
-            if buffer.bits[i]:
-                ints_add(&made.words, i)
-                ints_add(&made.words, <int32_t>buffer.bits[i])
-        if 4 * made.words.size > buffer.words:      # many: as a whole
-            made.bits = <uint32_t*>cleared(buffer.words + BLOCK, 4)
-            memcpy(made.bits, buffer.bits, 4 * buffer.words)
-            ints_free(&made.words)
+        if buffer.base != NULL or not list_words(made, buffer):
+            self.copy_whole(made, buffer)
         exits = sorted({made.exits.at[i] for i in range(made.exits.size)})
         made.exits.size = 0
         for i in exits:
             ints_add(&made.exits, i)
         made.weigh(self.counter, buffer.words)
         return made
+
+    cdef int copy_whole(self, IndependentMask made, const MaskBuffer* buffer) except -1:
+        """Give a mask all that is in a buffer, as a whole, which masks are made of without a look at it."""
+        cdef int i, block
+        ints_free(&made.words)
+        made.bits = <uint32_t*>cleared(buffer.words + BLOCK, 4)
+        if buffer.base != NULL:
+            memcpy(made.bits, buffer.base, 4 * <size_t>buffer.words)
+        for block in range(buffer.blocks):
+            for i in range(BLOCK * block, BLOCK * block + (BLOCK if buffer.touched[block] else 0)):
+                made.bits[i] |= buffer.bits[i]
+        for i in range(buffer.removed.size):
+            made.bits[buffer.removed.at[i] >> 5] &= ~(<uint32_t>1 << (buffer.removed.at[i] & 31))
+        return 0
 
     cdef int settle_doubtful(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer) except -1:
         """Look at the doubtful tokens; what reads on beyond the member is left to whoever adds the mask."""
@@ -171,3 +174,17 @@ cdef class SharedStates:
                 if left:
                     ints_add(&made.tokens, token)
         return 0
+
+
+cdef bint list_words(IndependentMask made, MaskBuffer* buffer) except -1:
+    """List the words of a buffer without a base; say whether they are few."""
+    cdef int i, block = 0
+    for i in range(buffer.removed.size):
+        buffer.bits[buffer.removed.at[i] >> 5] &= ~(<uint32_t>1 << (buffer.removed.at[i] & 31))
+    while block < buffer.blocks and made.words.size <= LISTED:
+        for i in range(BLOCK * block, BLOCK * block + (BLOCK if buffer.touched[block] else 0)):
+            if buffer.bits[i]:
+                ints_add(&made.words, i)
+                ints_add(&made.words, <int32_t>buffer.bits[i])
+        block += 1
+    return made.words.size <= LISTED
