@@ -336,7 +336,7 @@ class ObjectTable(NamedTuple):
     """An object as facts: what a kernel may run natively instead of expanding states one by one.
 
     A state that has it as `object_table` stands behind the opening bracket, with nothing written; its `expand` gives
-    the same language.
+    the same language.  So does that of a state inside, which has an `ObjectPlace` as `object_place`.
     Invariants: names is sorted; required is within usable; every value and cell language is non-empty; a cell's
     language has, wherever it is alive, more texts than will ever be written, so that refusing written ones leads into
     no dead end.
@@ -358,3 +358,18 @@ class ObjectTable(NamedTuple):
     gap: State | None  # whitespace, at least one character
     closing: int  # byte
     order: Sequence[int] | None = None  # the names as they have to come, before all other keys; None: in any order
+
+
+class ObjectPlace(NamedTuple):
+    """A position between the brackets of an object that a kernel runs natively from there on.
+
+    Invariant: some continuation closes the object.
+    """
+
+    table: ObjectTable
+    phase: int  # 0: behind the bracket, 1: behind a value, 2: behind a comma
+    padded: bool  # whitespace may come
+    written: int  # bitmask of names
+    others: frozenset[str]  # written keys without a name
+    size: int  # number of written keys, no further than `least`, or `most` where there is one, as both look at it
+    rank: int  # in order: of the first name that may still come

@@ -167,6 +167,74 @@ def test_kernels_agree_on_keys_in_order(count):
     assert tables > 1
 
 
+def _tied_object(picks):
+    """Return an object with keys that clauses tie together until one of them is met, or one of many shapes."""
+    names = ["t", *picks.sample(["a", "b", "cc", "ca", "d1", "é"], picks.randint(2, 5))]
+    values = [{"type": "integer"}, {}, {"enum": [1, "x"]}, {"type": "string", "maxLength": 2}, {"type": "object"}]
+
+    def shape(tag):
+        shape = {"properties": {name: picks.choice(values) for name in names[1:]} | {"t": {"const": tag}}}
+        for chance, more in [
+            (0.5, {"required": ["t", *names[1:2]]}), (0.4, {"additionalProperties": picks.choice(values)}),
+            (0.2, {"additionalProperties": False}), (0.3, {"patternProperties": {"^c": picks.choice(values)}}),
+            (0.3, {"minProperties": picks.randint(1, 3)}), (0.3, {"maxProperties": picks.randint(2, 4)}),
+        ]:
+            if picks.random() < chance:
+                shape |= more
+        return shape
+
+    ties = [
+        {"dependentRequired": {names[1]: [names[2]]}}, {"anyOf": [{"required": [names[1]]}, {"required": [names[2]]}]},
+        {"if": {"required": [names[1]]}, "then": {"properties": {names[2]: {"const": 7}}, "required": [names[2]]}},
+        {"not": {"required": [names[1], names[2]]}}, {"contains": {}},
+    ]
+    if picks.random() < 0.5:
+        return names, {"type": "object", **shape("x"), **picks.choice(ties)}
+    return names, {"type": "object", "required": ["t"], "oneOf": [shape(f"x{number}") for number in range(51)]}
+
+
+def _kinds_below(look, kernel, stack, depth=0):
+    for after, _, parent in look.frames(kernel, stack):
+        if after >= 0 and not after & 1:
+            yield look.edges(kernel, after)["kind"]
+        if parent >= 0 and depth < 9:
+            yield from _kinds_below(look, kernel, parent, depth + 1)
+
+
+@pytest.mark.parametrize("order", ["any", "schema"])
+def test_kernels_agree_on_objects_that_are_native_from_some_key_on(order):
+    """Where the last clause is met, and where one shape of many is left."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    look, native, walks = pytest.importorskip("constrained.engine.kernel._inspection"), 0, 0
+    for seed in range(24):
+        picks = random.Random(seed)
+        names, schema = _tied_object(picks)
+        texts = [*map(chr, range(32, 127)), *(f'"{name}":' for name in names), '"t":"x', '1"', ',"', '","', '":1,"', '":1}', "},", '"}', 'q":1,', '"q":']
+        vocabulary = c.Vocabulary([text.encode() for text in texts], special={"<eos>": len(texts)}, stop=[len(texts)])
+        try:
+            machine = embed(schema, property_order=order, whitespace="compact")
+        except c.SchemaError:
+            continue
+        kernels = [kernel_class(engine)(vocabulary, machine.state(), nullable=False, specials={}) for engine in ("plain", "compiled")]
+        for walk in range(2):
+            places = [(kernel, kernel.step_bytes(kernel.start, b'{"')) for kernel in kernels]
+            read, walks = assert_kernels_agree(vocabulary, places, 30, walk), walks + 1
+            state = kernels[1].step_bytes(kernels[1].start, b'{"' + read)
+            native += any("POSITION" in _kinds_below(look, kernels[1], stack) for _, stack in look.configurations(kernels[1], state))
+    assert native > walks // 20 > 1, (native, walks)
+
+
+@pytest.mark.parametrize("whitespace", ["compact", "flexible"])
+def test_what_was_written_before_an_object_is_native_counts(whitespace):
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    schema = {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {}, "b": {}}, "maxProperties": 4}
+    vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], stop=[], size=256)
+    kernel, start = c.compile(c.Grammar.from_json_schema(schema, whitespace=whitespace), vocabulary, kernel="compiled").place()
+    refused = {text for text in ['"q"', '"r"', '"a"', '"b"', '"s":1,', '"s":1,"t":1,', '}', ' "s"', "\t"] if not kernel.step_bytes(start, b'{"r":1,"q":1,"a":1,' + text.encode())}
+    assert refused == {'"q"', '"r"', '"a"', '"s":1,', '"s":1,"t":1,', "}"} | ({' "s"', "\t"} if whitespace == "compact" else set())
+    assert bool(kernel.step_bytes(start, b'{"r":1,"q":1,"a":1 ,')) is (whitespace == "flexible")
+
+
 def test_equal_masks_are_kept_once():
     """Each item of a bounded array leads to a state of its own, but the same tokens may follow."""
     pytest.importorskip("constrained.engine.kernel._kernel")

@@ -21,7 +21,18 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from constrained.errors import LimitExceeded
-from constrained.machine import END, Dispatch, Edges, LiteralSet, MarkerSafe, ObjectTable, Quoting, State, Text
+from constrained.machine import (
+    END,
+    Dispatch,
+    Edges,
+    LiteralSet,
+    MarkerSafe,
+    ObjectPlace,
+    ObjectTable,
+    Quoting,
+    State,
+    Text,
+)
 from constrained.once import once
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.key_masks import KeyOrder, bits, mask_of
@@ -128,7 +139,15 @@ class ObjectPosition(NamedTuple):
     @property
     def object_table(self) -> ObjectTable | None:
         """The facts from which a kernel runs the object natively, at its start; None where it cannot."""
-        return self.machine.table if self.phase == FIRST and not (self.written or self.others) else None
+        return self.machine.table if self.phase == FIRST and not (self.written or self.others or self.clauses) else None
+
+    @property
+    def object_place(self) -> ObjectPlace | None:
+        """The same further on: where one shape of several is left, or the last clause is met."""
+        table = None if self.clauses else self.machine.table
+        return None if table is None else ObjectPlace(
+            table, self.phase, self.padded, self.written, self.others, self.size, self.rank
+        )
 
 
 class ObjectMachine:
@@ -204,11 +223,11 @@ class ObjectMachine:
 
     @once
     def table(self) -> ObjectTable | None:
-        """What `machine.ObjectTable` says; clauses, trailing commas, cells that may run dry, and names in order that
-        could be too few need the positions here.
+        """What `machine.ObjectTable` says where no clause is open; trailing commas, cells that may run dry, and names
+        in order that could be too few need the positions here.
         """
         marks, ordered = self.punctuation, self.values.ordered
-        if self.shape.clauses or marks.objects.trailing or marks.objects.leading:
+        if marks.objects.trailing or marks.objects.leading:
             return None
         quoting = marks.keys.quoting if self.cells else unmarked(marks.keys.quoting, self.names)
         languages, others, endless = zip(*self.cells, strict=True) if self.cells else ((), (), ())

@@ -22,7 +22,7 @@ cdef class Expansion:
     cdef int value(self, const Machine* m) except -1
     cdef int clear(self) except -1
     # internals
-    cdef int number_object(self, object described) except -1
+    cdef int number_table(self, object described) except -1
     cdef int number_raw(self, object text) except -1
     cdef int number_machine(self, object state) except -1
     cdef int lay_out_bytes(self, int at, bytes data, object then) except -1

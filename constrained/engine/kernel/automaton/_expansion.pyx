@@ -54,7 +54,9 @@ cdef class Expansion:
             return found
         described = getattr(state, "object_table", None)
         if described is not None:
-            made = self.number_object(described)
+            made = self.objects.start(self.number_table(described))
+        elif (described := getattr(state, "object_place", None)) is not None:
+            made = self.objects.place(self.number_table(described.table), described)
         elif isinstance(state, Text) and state.quoting == Quoting.RAW:
             made = self.number_raw(state)
         else:
@@ -62,14 +64,14 @@ cdef class Expansion:
         self.ids[state] = made      # last: nobody finds one that is half made
         return made
 
-    cdef int number_object(self, object described) except -1:
+    cdef int number_table(self, object described) except -1:
         cdef int table = self.objects.keys.find(described), comma, colon, gap
         if table < 0:
             comma, colon = self.number(described.comma), self.number(described.colon)
             gap = self.number(described.gap) if described.gap is not None else -1
             cells = [self.number(Text(described.quoting, cell)) for cell in described.cells]
             table = self.objects.add(described, comma, colon, gap, cells)
-        return self.objects.start(table)
+        return table
 
     cdef int number_raw(self, object text) except -1:
         ((spelling, language),) = variants(text.quoting, text.language)

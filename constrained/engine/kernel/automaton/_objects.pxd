@@ -34,6 +34,7 @@ cdef class Objects:
     cdef int add(self, object table, int comma, int colon, int gap, list cells) except -1
     cdef int learn_ways(self, object quoting) except -1
     cdef int start(self, int table) except -1
+    cdef int place(self, int table, object described) except -1
     cdef int state(self, int kind, int set_, int extra, int more) except -1
     cdef int expand_position(self, int at, int end) except -1
     cdef int value(self, const Machine* m) noexcept

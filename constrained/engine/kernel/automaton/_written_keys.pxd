@@ -43,6 +43,7 @@ cdef class WrittenKeys:
     cdef int empty_set(self, int table) except -1
     cdef int with_name(self, int set_, int label) except -1
     cdef int with_other(self, int set_, object text) except -1
+    cdef int set_of(self, int table, object written, object texts, int count, int rank) except -1
     cdef object unnamed(self, int set_)
     cdef int offer(self, const Written* w, const Table* t, int32_t* offers, int* needed) noexcept
     cdef int clear(self) except -1
@@ -53,5 +54,6 @@ cdef class WrittenKeys:
     cdef int counted(self, const Written* w) noexcept
     cdef int settle_set(self, int table, int others, int count, int rank) except -1
     cdef int copy_set(self, int set_) except -1
+    cdef int one_more(self, int others, object text) except -1
     cdef int pass_names(self, int first, const Written* w, int rank) noexcept
     cdef int offer_in_order(self, const Written* w, const Table* t, int32_t* offers) noexcept

@@ -194,15 +194,37 @@ cdef class WrittenKeys:
         cdef int others = w.others, rank = self.tables[w.table].names if self.tables[w.table].order != NULL else 0
         work(self.meter, rank - w.rank)
         if text is not None:
-            longer = (others, text)
-            known = self.others_ids.get(longer)
-            if known is None:
-                self.others.append(longer)
-                known = self.others_ids[longer] = len(self.others) - 1
-                self.bytes += 300 + len(text)
-            others = known
+            others = self.one_more(others, text)
         self.pass_names(self.copy_set(set_), &w, rank)
         return self.settle_set(w.table, others, self.counted(&w), rank)
+
+    cdef int one_more(self, int others, object text) except -1:
+        """Return the entry of `others` with one more key."""
+        longer = (others, text)
+        known = self.others_ids.get(longer)
+        if known is None:
+            self.others.append(longer)
+            known = self.others_ids[longer] = len(self.others) - 1
+            self.bytes += 300 + len(text)
+        return known
+
+    cdef int set_of(self, int table, object written, object texts, int count, int rank) except -1:
+        """Return a set by its names, as the bits of a number, its other keys, how many these are, and its rank."""
+        cdef const Table* t = &self.tables[table]
+        cdef Written blank
+        cdef int i, others = 0, first = self.set_words.size
+        cdef bytes words = written.to_bytes(4 * <size_t>t.width, "little")
+        cdef const int32_t* named = <const int32_t*><const char*>words
+        work(self.meter, t.width + len(texts) + rank)
+        for text in sorted(texts):
+            others = self.one_more(others, text)
+        ints_room(&self.set_words, t.width)
+        for i in range(t.width):
+            ints_put(&self.set_words, named[i])
+        rank = rank if t.order != NULL else 0
+        blank.table, blank.rank = table, 0
+        self.pass_names(first, &blank, rank)
+        return self.settle_set(table, others, count, rank)
 
     cdef int empty_set(self, int table) except -1:
         cdef int i
