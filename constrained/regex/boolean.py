@@ -39,6 +39,7 @@ from constrained.regex.expr import (
 from constrained.work import spend
 
 _PERHAPS_SMALL = frozenset({NEVER_KIND, EPSILON_KIND, CLASS, LITERAL, SET})
+_SINGLE = frozenset({LITERAL, SET, CONCAT})
 _COUNTED = frozenset({REPEAT, CLASS, LITERAL})  # what C{m,n} can be, for a class of characters C
 _serial = attrgetter("serial")
 _FILTER_LIMIT = 256  # texts of a set that an intersection reads one by one instead of keeping a product
@@ -61,6 +62,13 @@ def intersect(*exprs: Expr) -> Expr:
                 if short is not None
                 else interned(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
             )
+        # PERF: and a pattern leaves texts out in each of its states
+        some, outside = (first, second) if second.kind == COMPLEMENT else (second, first)
+        if some.kind == CONCAT and outside.kind == COMPLEMENT and outside.args[0].kind in _SINGLE:
+            spend(10)
+            if outside.args[0] is some:
+                return NEVER
+            return interned(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
     members: dict[Expr, None] = {}
     excluded: list[Expr] = []
     stack = list(reversed(exprs))

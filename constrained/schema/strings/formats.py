@@ -103,7 +103,7 @@ _FRACTION = r"(?:\.[0-9]+)?"
 
 
 class _TimeOfDay(str):
-    """The rest of a time after these characters of ``HH:MM:``.
+    """The rest of a time after these characters of ``HH:MM:6``.
 
     Lazy, because each of the 1,440 times of day has its own pair of offsets that let its second be 60.
     """
@@ -123,8 +123,9 @@ class _TimeOfDay(str):
     def edges(self) -> RawEdges:
         at = len(self)
         if at == len("HH:MM:"):
-            leap = concat(literal("0"), _leap_rest(int(self[:2]), int(self[3:5])))
-            return *_seconds().edges(), (0x36, 0x36, leap)
+            return *_seconds().edges(), (0x36, 0x36, _time_of_day(f"{self}6"))
+        if at == len("HH:MM:6"):
+            return ((0x30, 0x30, _leap_rest(int(self[:2]), int(self[3:5]))),)
         hour = "0123" if self == "2" else "0123456789"
         following = ("012", hour, ":", "012345", "0123456789", ":")[at]
         return tuple([(ord(char), ord(char), _time_of_day(self + char)) for char in following])

@@ -67,6 +67,7 @@ cdef class Automaton:
     cdef int32_t* dead_block        # (16,) DEAD
     cdef int32_t* unknown_block     # (16,) UNKNOWN
     cdef Ints seeds                 # configurations that are about to be closed
+    cdef int low, high              # bytes around the one of a step that lead to the same state
     cdef Ints chain                 # unread states on the way to one that is being read
 
     cdef int enter(self, int q, int stack, int flags) except -1

@@ -28,6 +28,7 @@ from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, ints_put, ints_room, map_add, map_find, map_free, map_get, map_put, map_room,
     mix, pair)
 from constrained.engine.kernel._trie cimport Trie
+from constrained.engine.kernel.automaton._alike_bytes cimport narrow
 from constrained.engine.kernel.automaton._closure cimport Closure
 from constrained.engine.kernel.automaton._machines cimport Machine, Machines
 from constrained.engine.kernel.automaton._stacks cimport Stacks
@@ -248,12 +249,18 @@ cdef class Automaton:
         return self.set_successor(self.row(state), byte, target)
 
     cdef int step(self, int state, int byte) except -1:
-        """Compute the successor over one byte and keep it."""
-        cdef int target
+        """Compute the successor over one byte and keep it, in a row also for the bytes of its block that are like it."""
+        cdef int target, i
+        cdef int32_t* block
         if self.states[state].unread:
             self.read(state)
+        self.low, self.high = byte & 0xF0, byte | 0x0F
         target = self.moved(state, byte)
         self.keep(state, byte, target)
+        if self.low < self.high and self.states[state].row != NULL:
+            block = self.states[state].row.block[byte >> 4]     # its own, since this byte is in it
+            for i in range(self.low & 15, (self.high & 15) + 1):
+                block[i] = target
         return target
 
     cdef int moved(self, int state, int symbol) except -1:
@@ -266,12 +273,17 @@ cdef class Automaton:
         return self.close(&self.seeds, 0) if self.seeds.size else DEAD
 
     cdef int seed_byte(self, int state, int byte) except -1:
-        cdef int i, stack, target, first = self.states[state].first, last = first + self.states[state].count
+        """Move the configurations of a state over a byte, and narrow `low` and `high` to bytes that move them alike."""
+        cdef int i, q, stack, target, first = self.states[state].first, last = first + self.states[state].count
         self.meter.ticks += STEPPED * (last - first)
         for i in range(first, last, 2):
-            target = self.target(self.configurations.at[i], byte)
+            q, stack = self.configurations.at[i], self.configurations.at[i + 1]
+            target = self.target(q, byte)
+            if target < 0 or not q & 1 or self.stacks.records(stack):
+                self.low = self.high = byte
+            elif self.low < self.high:
+                narrow(self.positions, q >> 1, byte, &self.low, &self.high)
             if target >= 0:
-                stack = self.configurations.at[i + 1]
                 ints_add(&self.seeds, target)
                 ints_add(&self.seeds, self.stacks.record_step(stack, byte) if self.stacks.records(stack) else stack)
         return 0

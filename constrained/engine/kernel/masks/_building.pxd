@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from constrained.engine.memory._meter cimport Meter
 from constrained.engine.kernel._tables cimport Ints
 from constrained.engine.kernel._trie cimport Trie
-from constrained.engine.kernel.automaton._automaton cimport Automaton
+from constrained.engine.kernel.automaton._automaton cimport Automaton, Row
 from constrained.engine.kernel.masks._staying cimport Staying
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -15,7 +15,8 @@ cdef class Counter:
 
 @final
 cdef class IndependentMask:
-    cdef uint32_t* bits             # (words,) tokens that stay inside or end where they leave; NULL in a part
+    # (words,) tokens that stay inside or end where they leave; NULL in a part, and where `words` are few
+    cdef uint32_t* bits
     cdef uint32_t* inside           # (words,) tokens that stay inside; NULL until asked for
     cdef Ints words                 # pairs (word, its bits) of `bits` where they are few
     cdef Ints tokens                # of a part: the tokens that stay inside
@@ -65,15 +66,21 @@ cdef class Builder:
     cdef Counter counter            # of all context-independent masks of the vocabulary
     cdef Staying staying
 
+    cdef Ints runs                  # pairs: the tokens [first, last) of the trie that a walk keeps
+    cdef uint32_t* aside            # (words,) a mask in the making, zeros between
+
     cdef IndependentMask build(self, int q, int node, bint counts)
     cdef int note_words(self, IndependentMask mask) except -1
     cdef int note_bytes(self, IndependentMask mask) except -1
     # internals
-    cdef int walk(self, IndependentMask made, int node, int32_t* path) except -1
+    cdef int walk(self, IndependentMask made, int node, bint bare, int32_t* path) except -1
+    cdef int next_live(self, const Row* row, int at, int stop, int depth) noexcept
     cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* extra, int32_t* trail) except -1
-    cdef int keep_all(self, IndependentMask made, int node, int first, int last) except -1
+    cdef int keep_run(self, int first, int last) except -1
+    cdef int gather(self, IndependentMask made, int node, bint bare) except -1
+    cdef int gather_few(self, IndependentMask made, bint bare) except -1
     cdef int keep_exit(self, IndependentMask made, const int32_t* trail, int depth, int extra) except -1
     cdef int count_all(self, IndependentMask made, int first, int last, int more) except -1
-    cdef int drop_covered(self, IndependentMask mask) except -1
-    cdef int32_t* count_outside(self, IndependentMask mask) except NULL
-    cdef bint leaves_below(self, IndependentMask mask, int node, const int32_t* outside) noexcept
+    cdef int drop_covered(self, IndependentMask mask, const uint32_t* bits) except -1
+    cdef int32_t* count_outside(self, const uint32_t* bits) except NULL
+    cdef bint leaves_below(self, const uint32_t* bits, int node, const int32_t* outside) noexcept

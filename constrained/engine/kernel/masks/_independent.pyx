@@ -256,7 +256,10 @@ cdef class IndependentMasks:
         cdef int i
         if mask.inside == NULL:
             mask.inside = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
-            memcpy(mask.inside, mask.bits, 4 * self.trie.words)
+            if mask.bits != NULL:
+                memcpy(mask.inside, mask.bits, 4 * self.trie.words)
+            for i in range(0, mask.words.size if mask.bits == NULL else 0, 2):
+                mask.inside[mask.words.at[i]] = <uint32_t>mask.words.at[i + 1]
             for i in range(mask.exits.size):
                 clear_tokens(self.trie.nodes, self.trie.ids, mask.exits.at[i], mask.inside)
             mask.weigh(self.builder.counter, self.trie.words)

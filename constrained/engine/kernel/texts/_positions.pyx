@@ -346,6 +346,10 @@ cdef class Positions:
         cdef int at
         if p.place in (UTF8, UTF8_ANY):
             memset(row + 0x80, 0xFF, 4 * 0x40)
+        elif p.place == ESCAPE:
+            self.mark_escape(s, row)
+        elif p.place in (PAIR, PAIR_ANY, PAIR_U, PAIR_U_ANY):
+            row[0x5C if p.place in (PAIR, PAIR_ANY) else 0x75] = -1
         elif p.place != BODY:
             memset(row, 0xFF, 4 * (256 if p.place == OCTAL else 128))
         else:
@@ -361,6 +365,18 @@ cdef class Positions:
                 for at in range(self.languages.at[p.language].first, self.languages.at[p.language].last):
                     self.mark_range(self.languages.edge_low.at[at], self.languages.edge_high.at[at], row)
         return 0
+
+    cdef void mark_escape(self, const Spelling* s, int32_t* row) noexcept:
+        """Mark what an escape may begin with; PERF: tokens have any byte behind a backslash, nearly all for nothing."""
+        cdef int i
+        for i in range(s.shorts):
+            row[s.short_byte[i]] = -1
+        for i in range(s.hexes):
+            row[s.hex_form[i].letter] = -1
+        if s.octal:
+            memset(row + 0x30, 0xFF, 4 * 8)
+        if s.continuation:
+            row[0x0A] = -1
 
     cdef void mark_range(self, int low, int high, int32_t* row) noexcept:
         cdef int byte
