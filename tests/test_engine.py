@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import random
 import sys
 import threading
 import tomllib
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +121,19 @@ def test_what_a_rejection_says_is_of_its_time(kernel, undo):
     twin.advance(0)
     assert (matcher.tokens, twin.tokens) == ((1, 1, 1), (0, 0))
     assert (str(error), str(refused(twin))) == (expected, expected)
+
+
+def test_a_rejection_goes_with_whoever_caught_it(kernel):
+    matcher = c.compile(c.Grammar.from_regex("a+"), c.Vocabulary([b"a", b"b"]), kernel=kernel).matcher()
+    gc.disable()  # no help: many are caught and few are read
+    try:
+        try:
+            matcher.advance(1)
+        except c.Rejected as error:
+            caught = weakref.ref(error)
+        assert caught() is None
+    finally:
+        gc.enable()
 
 
 def test_rollback_undoes_advance(kernel):

@@ -26,7 +26,7 @@ def rejection(vocabulary: Vocabulary, kernel: Any, path: list[int], token: int) 
     a list that from now on only grows.
     """
     error = Rejected.__new__(Rejected)
-    error._reasons = reasons, vocabulary, kernel, path, len(path), token
+    error._reasons = _reasons, vocabulary, kernel, path, len(path), token
     return error
 
 
@@ -50,7 +50,7 @@ def token_name(vocabulary: Vocabulary, token: int) -> str:
     return vocabulary.names.get(token, "(unused)")
 
 
-def reasons(vocabulary: Vocabulary, kernel: Any, path: list[int], length: int, token: int) -> dict[str, Any]:
+def _reasons(vocabulary: Vocabulary, kernel: Any, path: list[int], length: int, token: int) -> dict[str, Any]:
     """Say how far the bytes of a token got that was refused behind `length` entries of a path, and what could have come
     there.
     """
