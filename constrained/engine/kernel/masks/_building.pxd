@@ -74,6 +74,7 @@ cdef class Builder:
     cdef int note_bytes(self, IndependentMask mask) except -1
     # internals
     cdef int walk(self, IndependentMask made, int node, bint bare, int32_t* path) except -1
+    cdef int next_other(self, const Row* row, int at, int stop, int depth, int after) noexcept
     cdef int next_live(self, const Row* row, int at, int stop, int depth) noexcept
     cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* extra, int32_t* trail) except -1
     cdef int keep_run(self, int first, int last) except -1

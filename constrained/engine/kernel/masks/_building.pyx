@@ -142,6 +142,7 @@ cdef class Builder:
         cdef int at = node + 1, stop = nodes[node].end if node >= 0 else 0
         cdef int base = nodes[node].depth if node >= 0 else 0, home = UNKNOWN, first = 0, last = 0
         cdef int depth, after, end, visited = 0, byte = 0
+        cdef bint ends
         cdef uint64_t back, leaving = 0
         while True:
             if at == stop:
@@ -170,21 +171,35 @@ cdef class Builder:
                 last, at = nodes[end].first, end
                 continue
             path[depth] = after
-            if automaton.states[after].flags & EXITS and (end > at + 1 or not bare):
+            ends = automaton.states[after].flags & EXITS
+            if ends and (end > at + 1 or not bare):
                 ints_add(&made.exits, at)
                 if node >= 0:       # the tokens that end here are the exit's
                     self.keep_run(first, nodes[at].first)
                     first = last
+            elif end == at + 1:     # PERF: "0" … "9" behind two digits, without a look at each from all sides
+                at = self.next_other(automaton.states[path[depth - 1]].row, end, stop, depth + base, after)
+                last = nodes[at].first
+                continue
             if end - at > SMALL and after != home:
                 back = self.staying.leaving(after)
                 if not below[at] & back:
                     last, at = nodes[end].first, end
                     continue
-                if ~back and not automaton.states[after].flags & EXITS and (home == UNKNOWN or not back & ~leaving):
+                if ~back and not ends and (home == UNKNOWN or not back & ~leaving):
                     home, leaving = after, back
             at += 1
         self.keep_run(first, last)
         return visited
+
+    cdef inline int next_other(self, const Row* row, int at, int stop, int depth, int after) noexcept:
+        """Return the next node of a depth, as there, with something below or that leads elsewhere; or what is behind
+        it."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        while (at < stop and nodes[at].depth == depth and nodes[at].end == at + 1 and row != NULL
+               and successor(row, nodes[at].byte) == after):
+            at += 1
+        return at
 
     cdef inline int next_live(self, const Row* row, int at, int stop, int depth) noexcept:
         """Return the next node of a depth, below a parent that ends at `stop` or before, that its row has not as dead;
