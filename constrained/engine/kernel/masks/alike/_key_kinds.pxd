@@ -55,6 +55,7 @@ cdef class KeyKinds:
     cdef int count                  # of numbers
     cdef long bytes                 # that all this takes; an estimate
 
+    cdef int look(self) except -1
     cdef int number(self, uint64_t a, uint64_t b) except -1
     cdef int machine_kind(self, int q) except -3
     cdef int key_kind(self, int q) except -3

@@ -94,6 +94,13 @@ cdef class KeyKinds:
         """Return an estimate of the memory that all this takes."""
         return self.bytes + self.values.held() + self.around.held() + self.told.held()
 
+    cdef int look(self) except -1:
+        """Look at what the vocabulary has around quotes, once: 0.4 ms where nobody has."""
+        if self.facts is None:
+            self.facts = quote_facts(self.trie, self.store)
+            self.values.tails, self.around.tails = self.facts.colon, self.facts.closed
+        return 0
+
     cdef int number(self, uint64_t a, uint64_t b) except -1:
         """Return the number of what is alike in two words."""
         cdef int known = map_get(&self.ids, a, b)
@@ -264,9 +271,7 @@ cdef class KeyKinds:
         cdef const Table* t = &self.keys.tables[table]
         if shape != NOT_ASKED:
             return shape
-        if self.facts is None:
-            self.facts = quote_facts(self.trie, self.store)
-            self.values.tails, self.around.tails = self.facts.colon, self.facts.closed
+        self.look()
         work(self.keys.meter, NAMED_ONE * t.names)
         t, shape = &self.keys.tables[table], UNIQUE
         if self.objects.ways[t.quoting].count == 1 and self.objects.ways[t.quoting].opening[0] == QUOTE:
