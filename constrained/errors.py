@@ -140,6 +140,9 @@ class LimitExceeded(ConstrainedError, RuntimeError):
     rows: tuple[int, ...] = ()
 
 
+_NEW_FROM: Any = BaseException.args  # what `__new__` was given, until `__init__` puts the message there
+
+
 class Rejected(ConstrainedError):
     """A text or token is not in the language.
 
@@ -150,8 +153,8 @@ class Rejected(ConstrainedError):
     `schema_pointer` the keyword of the tool's schema; `others`: what else is wrong, if asked for.
 
     PERF: to find out what could have come may cost as much as ten masks, and whoever tries tokens reads few of the
-    answers; so a rejection may find its attributes and message when they are first read, by its `_reasons`: a function
-    that returns them as the arguments of the class, and what it is given.
+    answers; so a rejection that is made by `__new__` of a function and what that is given finds its attributes and
+    message when they are first read: the function returns them as the arguments of the class.
     """
 
     layer: str | None = None
@@ -165,14 +168,11 @@ class Rejected(ConstrainedError):
     schema_pointer: str | None = None
     shown: str | None = None
     others: tuple[Rejected, ...] = ()
-    _reasons: tuple[Any, ...]
 
     def __getattr__(self, name: str) -> Any:
-        reasons = self.__dict__.get("_reasons")
-        if reasons is not None and not name.startswith("_"):  # of two threads, both may find them
-            find, *given = reasons
+        find, *given = _NEW_FROM.__get__(self) or (None,)
+        if callable(find) and not name.startswith("_"):  # of two threads, both may find them
             self.__init__(**find(*given))  # type: ignore[misc]
-            self.__dict__.pop("_reasons", None)
         if name not in self.__dict__:
             raise AttributeError(f"Rejected has no attribute {name!r}", name=name, obj=self)
         return self.__dict__[name]

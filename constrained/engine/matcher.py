@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from constrained.engine.rejection import checked_token, rejection, token_name
+from constrained.engine.rejection import checked_token, reasons, rejection, token_name
 from constrained.engine.tokens.bitmask import as_array, number
 from constrained.engine.twin.automaton import DEAD, NO_TOKEN
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
@@ -197,8 +197,10 @@ class Matcher:
             raise self._budget.placed(error) from None
         if after <= DEAD or token in self._stop:
             if after == DEAD and type(token) is int and token not in self._stop:
-                self._lent = True  # PERF: as `_unusual`, which asks again, and `_rejection` would; no name holds it, or
-                raise rejection(self.constraint.vocabulary, self._kernel, path, token)  # it would hold its own frame
+                self._lent = True  # PERF: `_unusual` would ask again, `_rejection` calls `rejection`
+                raise Rejected.__new__(
+                    Rejected, reasons, self.constraint.vocabulary, self._kernel, path, len(path), token
+                )
             token, after = self._unusual(token)
             path = self._path
         path += (token, after)  # one instruction, without a call: the matcher has moved, or it has not

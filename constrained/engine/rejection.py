@@ -25,9 +25,7 @@ def rejection(vocabulary: Vocabulary, kernel: Any, path: list[int], token: int) 
     """Return why a token is refused in a state of a kernel, the last of `path`: start, token, state, token, state, …,
     a list that from now on only grows.
     """
-    error = Rejected.__new__(Rejected)
-    error._reasons = _reasons, vocabulary, kernel, path, len(path), token
-    return error
+    return Rejected.__new__(Rejected, reasons, vocabulary, kernel, path, len(path), token)
 
 
 def checked_token(vocabulary: Vocabulary, token: Any) -> int:
@@ -50,7 +48,7 @@ def token_name(vocabulary: Vocabulary, token: int) -> str:
     return vocabulary.names.get(token, "(unused)")
 
 
-def _reasons(vocabulary: Vocabulary, kernel: Any, path: list[int], length: int, token: int) -> dict[str, Any]:
+def reasons(vocabulary: Vocabulary, kernel: Any, path: list[int], length: int, token: int) -> dict[str, Any]:
     """Say how far the bytes of a token got that was refused behind `length` entries of a path, and what could have come
     there.
     """
