@@ -6,6 +6,7 @@ from constrained.engine.kernel._tables cimport Map
 from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.masks._building cimport Builder, IndependentMask
+from constrained.engine.kernel.masks._grouping cimport Grouping
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -14,6 +15,7 @@ from constrained.engine.kernel.texts._positions cimport Positions
 cdef class IndependentMasks:
     cdef object store               # of the vocabulary, shared by its kernels: `mask_store.MaskStore`
     cdef dict entries               # the store's
+    cdef Grouping grouping
     cdef Builder builder            # borrowed, as the next five
     cdef Meter meter
     cdef Trie trie
@@ -47,4 +49,3 @@ cdef class IndependentMasks:
     cdef int list_words(self, IndependentMask made) except -1
     cdef IndependentMask keep_behind(self, tuple pair, int entry)
     cdef int walk_behind(self, IndependentMask made, int exit_, int32_t* path) except -1
-    cdef int inherit_groups(self, IndependentMask mask, int q) except -1
