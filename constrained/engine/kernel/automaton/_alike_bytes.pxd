@@ -14,7 +14,7 @@ from constrained.engine.kernel.texts._ranges cimport not_below
 
 
 cdef inline void narrow(Positions positions, int position, int byte, int* low, int* high) noexcept:
-    """Narrow bytes around one that leads on to those that lead where it does: plain characters of one range of edges."""
+    """Narrow bytes around one that leads on to those that lead where it does: plain characters of one edge."""
     cdef const Position* p = &positions.at[position]
     cdef const Spelling* s = &positions.spellings[p.spelling]
     cdef const LanguageAt* at = &positions.languages.at[p.language]

@@ -14,8 +14,7 @@ configurations may then be there, which costs memory and nothing else.  Exhauste
 Plain twin: `twin.automaton.PlainKernel`, `step_byte`, `_after_token`, `_intern`.
 
 PERF: a row is sixteen blocks, most of which are shared, 250 bytes as a rule instead of 1 KB: fresh memory costs 0.15 µs
-per KB, and walks of the trie make some thirty states per mask.  A state that is only passed through, as most are inside
-a token, has no row at all.
+per KB, and a walk makes some thirty states.  One that is only passed through, as most are inside a token, has no row.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t, uint64_t
@@ -110,8 +109,7 @@ cdef class Automaton:
             a = mix(a, pair(numbers[i], numbers[i + 1]))
             near = max(near, <uint32_t>numbers[i + 1])
         near += a & 7       # some states have one stack; the last ones made have the last stacks
-        known = map_find(&self.ids, a, count, near)
-        candidate = known
+        candidate = known = map_find(&self.ids, a, count, near)
         while candidate >= 0:
             if self.states[candidate].count == count and self.states[candidate].flags == flags:
                 first = self.states[candidate].first
@@ -249,18 +247,15 @@ cdef class Automaton:
         return self.set_successor(self.row(state), byte, target)
 
     cdef int step(self, int state, int byte) except -1:
-        """Compute the successor over one byte and keep it, in a row also for the bytes of its block that are like it."""
-        cdef int target, i
-        cdef int32_t* block
+        """Compute the successor over one byte and keep it, in a row also for bytes of its block that are like it."""
+        cdef int i, target
         if self.states[state].unread:
             self.read(state)
         self.low, self.high = byte & 0xF0, byte | 0x0F
         target = self.moved(state, byte)
         self.keep(state, byte, target)
-        if self.low < self.high and self.states[state].row != NULL:
-            block = self.states[state].row.block[byte >> 4]     # its own, since this byte is in it
-            for i in range(self.low & 15, (self.high & 15) + 1):
-                block[i] = target
+        for i in range(self.low, self.high + 1 if self.states[state].row != NULL else self.low):
+            self.states[state].row.block[byte >> 4][i & 15] = target    # its own block, since this byte is in it
         return target
 
     cdef int moved(self, int state, int symbol) except -1:
@@ -273,16 +268,16 @@ cdef class Automaton:
         return self.close(&self.seeds, 0) if self.seeds.size else DEAD
 
     cdef int seed_byte(self, int state, int byte) except -1:
-        """Move the configurations of a state over a byte, and narrow `low` and `high` to bytes that move them alike."""
+        """Move the configurations of a state over a byte, and narrow `low` and `high` to bytes that do the same."""
         cdef int i, q, stack, target, first = self.states[state].first, last = first + self.states[state].count
         self.meter.ticks += STEPPED * (last - first)
         for i in range(first, last, 2):
             q, stack = self.configurations.at[i], self.configurations.at[i + 1]
             target = self.target(q, byte)
-            if target < 0 or not q & 1 or self.stacks.records(stack):
-                self.low = self.high = byte
-            elif self.low < self.high:
+            if q & 1 and target >= 0 and not self.stacks.records(stack):
                 narrow(self.positions, q >> 1, byte, &self.low, &self.high)
+            else:
+                self.low = self.high = byte
             if target >= 0:
                 ints_add(&self.seeds, target)
                 ints_add(&self.seeds, self.stacks.record_step(stack, byte) if self.stacks.records(stack) else stack)

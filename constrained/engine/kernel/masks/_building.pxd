@@ -82,6 +82,3 @@ cdef class Builder:
     cdef int gather_few(self, IndependentMask made, bint bare) except -1
     cdef int keep_exit(self, IndependentMask made, const int32_t* trail, int depth, int extra) except -1
     cdef int count_all(self, IndependentMask made, int first, int last, int more) except -1
-    cdef int drop_covered(self, IndependentMask mask, const uint32_t* bits) except -1
-    cdef int32_t* count_outside(self, const uint32_t* bits) except NULL
-    cdef bint leaves_below(self, const uint32_t* bits, int node, const int32_t* outside) noexcept

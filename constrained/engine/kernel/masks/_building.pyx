@@ -24,12 +24,12 @@ from constrained.engine.kernel._trie cimport TrieNode, Trie, set_tokens
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, Row, UNKNOWN, known_successor, successor
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
+from constrained.engine.kernel.masks._covered cimport drop_covered
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
 from constrained.engine.kernel.masks._staying cimport Staying
 from constrained.engine.kernel.texts._positions cimport Positions
 
 cdef enum:
-    FEW = 64            # exits that are not worth a look at the whole vocabulary
     LISTED = 64         # words of a mask that are added as soon as a whole mask is made its base
     GROUPED = 160       # bytes of an exit in a table of texts, with its text
     SMALL = 4           # trie nodes: below this a look at the classes of their bytes costs more than the walk
@@ -236,7 +236,7 @@ cdef class Builder:
             for i in range(runs[j], runs[j + 1]):
                 made.bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
         if bare:
-            self.drop_covered(made, made.bits)
+            drop_covered(&made.exits, self.trie, made.bits)
         return self.note_words(made)
 
     cdef int gather_few(self, IndependentMask made, bint bare) except -1:
@@ -258,7 +258,7 @@ cdef class Builder:
                         ints_put(&made.words, 0)
                     bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
             if bare:
-                self.drop_covered(made, bits)
+                drop_covered(&made.exits, self.trie, bits)
             if made.words.size > 2 * LISTED:
                 made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
         finally:
@@ -378,48 +378,3 @@ cdef class Builder:
                 here[nodes[child].byte >> 6] |= <uint64_t>1 << (nodes[child].byte & 63)
                 child = nodes[child].end
         return 0
-
-    cdef int drop_covered(self, IndependentMask mask, const uint32_t* bits) except -1:
-        """Forget the exits of a bare text below which every token stays inside as well, if they are many: all of them,
-        for free text."""
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int i, kept = 0, node, below = 0
-        cdef int32_t* outside = NULL
-        if mask.exits.size <= FEW:
-            return 0
-        for i in range(mask.exits.size):
-            node = mask.exits.at[i]
-            below += nodes[nodes[node].end].first - nodes[node + 1].first
-        # tokens, some of them many times: then one look at all of them is less
-        if below > nodes[self.trie.count].first:
-            outside = self.count_outside(bits)
-        for i in range(mask.exits.size):
-            node = mask.exits.at[i]
-            if self.leaves_below(bits, node, outside):
-                mask.exits.at[kept] = node
-                kept += 1
-        mask.exits.size = kept
-        free(outside)
-        return 0
-
-    cdef int32_t* count_outside(self, const uint32_t* bits) except NULL:
-        """Return how many of the first i tokens of the trie do not stay inside, for every i."""
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int i, token
-        cdef int32_t* outside = <int32_t*>allotted(<size_t>nodes[self.trie.count].first + 1, 4)
-        outside[0] = 0
-        for i in range(nodes[self.trie.count].first):
-            token = self.trie.ids[i]
-            outside[i + 1] = outside[i] + 1 - (bits[token >> 5] >> (token & 31) & 1)
-        return outside
-
-    cdef bint leaves_below(self, const uint32_t* bits, int node, const int32_t* outside) noexcept:
-        """Say whether some token below a trie node does not stay inside."""
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int i, first = nodes[node + 1].first, last = nodes[nodes[node].end].first
-        if outside != NULL:
-            return outside[last] > outside[first]
-        for i in range(first, last):
-            if not bits[self.trie.ids[i] >> 5] >> (self.trie.ids[i] & 31) & 1:
-                return True
-        return False

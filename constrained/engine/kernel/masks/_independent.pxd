@@ -7,6 +7,7 @@ from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.masks._building cimport Builder, IndependentMask
 from constrained.engine.kernel.masks._counted cimport CountedMasks
+from constrained.engine.kernel.masks._grouping cimport Grouping
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -21,7 +22,8 @@ cdef class IndependentMasks:
     cdef Automaton automaton
     cdef Positions positions
     cdef Languages languages
-    cdef CountedMasks counted       # owned
+    cdef CountedMasks counted       # owned, as the next one
+    cdef Grouping grouping
     cdef list parts                 # the mask of each (text position, trie node); -1: the whole one
     cdef Map part_ids
     cdef list behind_keys           # (the mask of a key, the mask behind it) of each (that mask's address, entry)
@@ -47,4 +49,3 @@ cdef class IndependentMasks:
     cdef IndependentMask keep_behind(self, tuple pair, int entry)
     cdef int walk_behind(self, IndependentMask made, int exit_, int32_t* path) except -1
     cdef int inherit_children(self, IndependentMask mask) except -1
-    cdef int inherit_groups(self, IndependentMask mask, int q) except -1

@@ -6,7 +6,7 @@ shared by all grammars, requests and stacks.
 
     inside a string:  ab  stays;  a": 1  leaves at the trie node of  a"  and what follows decides about  : 1
 
-Owns: which mask belongs to which position of this kernel; `CountedMasks`.  Borrows: the vocabulary's store, in which
+Owns: which mask belongs to which position of this kernel; `CountedMasks`, `Grouping`.  Borrows: the vocabulary's store, in which
 the masks are; the `Builder` that makes them; the automaton, positions and languages; the trie; the meter of work.
 Invariants: a mask in the store is never changed, except that `inside`, `groups` and `children` are added when they are
 first asked for; a key of the store says all that the mask depends on.
@@ -26,11 +26,10 @@ from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
 from constrained.engine.kernel.masks._building cimport Builder, IndependentMask, stored
 from constrained.engine.kernel.masks._counted cimport CountedMasks
+from constrained.engine.kernel.masks._grouping cimport Grouping
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport BODY, Positions
-
-from constrained.engine.twin.spelling import decode
 
 
 @final
@@ -41,7 +40,8 @@ cdef class IndependentMasks:
         self.builder, self.store, self.entries = builder, store, store.entries
         self.meter, self.trie, self.automaton = builder.meter, builder.trie, builder.automaton
         self.positions, self.languages = builder.positions, builder.positions.languages
-        self.counted, self.parts, self.behind_keys = CountedMasks(builder, store), [], []
+        self.counted, self.grouping = CountedMasks(builder, store), Grouping(builder)
+        self.parts, self.behind_keys = [], []
 
     def __dealloc__(self):
         map_free(&self.part_ids)
@@ -307,43 +307,5 @@ cdef class IndependentMasks:
         return work(self.meter, children.size // 4)
 
     cdef int group(self, IndependentMask mask, int q, int node) except -1:
-        """Sort the exits by the text before them, and find the tokens that may complete a second text."""
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int i, at, exit_, depth, base = nodes[node].depth if node >= 0 else 0
-        if mask.base is not None:
-            return self.inherit_groups(mask, q)
-        groups, doubles, spelling, tokens = {}, [], self.spelling(q), self.trie.texts
-        work(self.meter, 256 * mask.exits.size)
-        for i in range(mask.exits.size):
-            exit_, at, depth = mask.exits.at[i], nodes[mask.exits.at[i]].first, nodes[mask.exits.at[i]].depth
-            text = None if spelling.closing < 0 else self.trie.plain_text(self.trie.ids[at], base, depth - 1)
-            if text is None:
-                text = decode(spelling.quoting, spelling.opening + tokens[self.trie.ids[at]][base:depth])
-            groups.setdefault(text, []).append(exit_)
-            for at in range(at, nodes[nodes[exit_].end].first):
-                if self.trie.quotes(self.trie.ids[at], depth) > 1:
-                    doubles.append(self.trie.ids[at])
-        mask.twice, mask.twice_keys = doubles, [token for token in doubles if has_keys(tokens[token])]
-        mask.groups = groups            # last: whoever finds it finds all three
-        mask.weigh(self.builder.counter, self.trie.words)
-        return 0
-
-    cdef int inherit_groups(self, IndependentMask mask, int q) except -1:
-        """Give a mask the groups of its base, as far as it has the same exits."""
-        cdef IndependentMask base = mask.base
-        cdef int i
-        if base.groups is None:
-            self.group(base, q, -1)
-        groups = base.groups
-        mask.twice, mask.twice_keys = base.twice, base.twice_keys
-        if mask.exits.size < base.exits.size:
-            left = {mask.exits.at[i] for i in range(mask.exits.size)}
-            kept = {text: [exit for exit in exits if exit in left] for text, exits in groups.items()}
-            groups = {text: exits for text, exits in kept.items() if exits}
-        mask.groups = groups            # last: whoever finds it finds all three
-        return 0
-
-
-cdef bint has_keys(bytes text):
-    behind = text.partition(b":")[2].partition(b",")[2]
-    return behind.count(b'"') + behind.count(b"'") > 1
+        """Sort the exits of a mask, at the position q, below a trie node or -1, by the text before them."""
+        return self.grouping.group(mask, self.spelling(q), node)

@@ -82,6 +82,4 @@ cdef class Positions:
     cdef int surrogate(self, Position p, int high) except -2
     cdef int low_half(self, Position p, int left, int value) except -2
     cdef int octal(self, Position p, int left, int value) except -2
-    cdef void mark_escape(self, const Spelling* s, int32_t* row) noexcept
-    cdef void mark_range(self, int low, int high, int32_t* row) noexcept
     cdef void mark_literals(self, int language, int32_t* row) noexcept

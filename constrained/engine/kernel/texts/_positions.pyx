@@ -15,8 +15,8 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 from constrained.engine.memory._memory cimport cleared, enlarged
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages, LiteralTexts, MIXED, NONE
-from constrained.engine.kernel._tables cimport (
-    Map, map_free, map_get, map_put, map_room, pair)
+from constrained.engine.kernel._tables cimport Map, map_free, map_get, map_put, map_room, pair
+from constrained.engine.kernel.texts._marks cimport mark_escape, mark_range
 from constrained.engine.kernel.texts._ranges cimport RangeSets, holds, not_below, ranges_add, ranges_free
 
 from array import array
@@ -347,7 +347,7 @@ cdef class Positions:
         if p.place in (UTF8, UTF8_ANY):
             memset(row + 0x80, 0xFF, 4 * 0x40)
         elif p.place == ESCAPE:
-            self.mark_escape(s, row)
+            mark_escape(s, row)
         elif p.place in (PAIR, PAIR_ANY, PAIR_U, PAIR_U_ANY):
             row[0x5C if p.place in (PAIR, PAIR_ANY) else 0x75] = -1
         elif p.place != BODY:
@@ -363,32 +363,8 @@ cdef class Positions:
                 if self.languages.at[p.language].first < 0:
                     self.languages.expand(p.language)
                 for at in range(self.languages.at[p.language].first, self.languages.at[p.language].last):
-                    self.mark_range(self.languages.edge_low.at[at], self.languages.edge_high.at[at], row)
+                    mark_range(self.languages.edge_low.at[at], self.languages.edge_high.at[at], row)
         return 0
-
-    cdef void mark_escape(self, const Spelling* s, int32_t* row) noexcept:
-        """Mark what an escape may begin with; PERF: tokens have any byte behind a backslash, nearly all for nothing."""
-        cdef int i
-        for i in range(s.shorts):
-            row[s.short_byte[i]] = -1
-        for i in range(s.hexes):
-            row[s.hex_form[i].letter] = -1
-        if s.octal:
-            memset(row + 0x30, 0xFF, 4 * 8)
-        if s.continuation:
-            row[0x0A] = -1
-
-    cdef void mark_range(self, int low, int high, int32_t* row) noexcept:
-        cdef int byte
-        for byte in range(low, min(high, 0x7F) + 1):
-            row[byte] = -1
-        if high >= 0x80:
-            low = max(low, 0x80)
-            for byte in range(0xC0 + (low >> 6) if low < 0x800 else 0xE0 + (low >> 12) if low < 0x10000
-                              else 0xF0 + (low >> 18),
-                              (0xC0 + (high >> 6) if high < 0x800 else 0xE0 + (high >> 12) if high < 0x10000
-                               else 0xF0 + (high >> 18)) + 1):
-                row[byte] = -1
 
     cdef void mark_literals(self, int language, int32_t* row) noexcept:
         cdef LanguageAt at = self.languages.at[language]
@@ -398,7 +374,7 @@ cdef class Positions:
             i += 1
         while i < at.high:
             point = entry.points[entry.offset[i] + at.depth]
-            self.mark_range(point, point, row)
+            mark_range(point, point, row)
             left, right = i + 1, at.high
             while left < right:
                 middle = (left + right) >> 1

@@ -150,8 +150,7 @@ cdef class AlikeStates:
         if self.positions.at[q >> 1].place != BODY or language.texts >= 0 or language.labelled:
             return UNIQUE
         mask = self.masks.whole(q)
-        if mask.groups is None:
-            self.masks.group(mask, q, -1)
+        self.masks.grouping.find_twice(mask, -1)
         if mask.twice_keys:
             return UNIQUE
         return REFUSED if self.is_special(frame) else ANY_KEY
