@@ -359,7 +359,8 @@ def test_one_text_is_a_set_of_texts(schema):
         masks = [kernel.mask(kernel.step_bytes(start, b'"abcdefgh"'[:count])) for kernel, start in places]
         assert masks[0].tolist() == masks[1].tolist(), count
     # of a pattern, what is read before one text is left: ab+cdefgh and b*cdefgh, whole and from some nodes on
-    assert len(vocabulary.kernels.masks.entries) == (0 if "const" in schema else 4)
+    made = [key for key in vocabulary.kernels.masks.entries if key[0] != "quotes"]
+    assert len(made) == (0 if "const" in schema else 4)
 
 
 KEYED = {

@@ -6,8 +6,9 @@ shared by all grammars, requests and stacks.
 
     inside a string:  ab  stays;  a": 1  leaves at the trie node of  a"  and what follows decides about  : 1
 
-Owns: which mask belongs to which position of this kernel; `CountedMasks`, `Grouping`.  Borrows: the vocabulary's store, in which
-the masks are; the `Builder` that makes them; the automaton, positions and languages; the trie; the meter of work.
+Owns: which mask belongs to which position of this kernel; `CountedMasks`, `Grouping`.  Borrows: the vocabulary's store,
+in which the masks are; the `Builder` that makes them; the automaton, positions and languages; the trie; the meter of
+work.
 Invariants: a mask in the store is never changed, except that `inside`, `groups` and `children` are added when they are
 first asked for; a key of the store says all that the mask depends on.
 Plain twin: none of their own: masks are compared with those of `twin.automaton`, bit by bit, in `tests/laws.py`.
