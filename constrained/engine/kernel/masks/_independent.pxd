@@ -41,6 +41,7 @@ cdef class IndependentMasks:
     cdef IndependentMask kept(self, tuple key, IndependentMask mask)
     cdef object language(self, int q)
     cdef object spelling(self, int q)
+    cdef int filled(self, int q) except -1
     cdef IndependentMask make_whole(self, int q)
     cdef int walked(self, int q, object language, object key) except -1
     cdef IndependentMask universal(self, int q, object spelling)

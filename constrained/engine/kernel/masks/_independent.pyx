@@ -29,8 +29,8 @@ from constrained.engine.kernel.masks._building cimport Builder, IndependentMask,
 from constrained.engine.kernel.masks._counted cimport CountedMasks
 from constrained.engine.kernel.masks._grouping cimport Grouping
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
-from constrained.engine.kernel.texts._languages cimport Languages
-from constrained.engine.kernel.texts._positions cimport BODY, Positions
+from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
+from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions
 
 
 @final
@@ -79,9 +79,19 @@ cdef class IndependentMasks:
         cdef int known = map_get(&self.part_ids, q, -1)
         if known >= 0:
             return self.parts[known]
-        self.parts.append(self.make_whole(q))
+        cdef int filled = self.filled(q)
+        self.parts.append(self.make_whole(q) if filled == q else self.whole(filled))
         map_put(&self.part_ids, q, -1, len(self.parts) - 1)
         return self.parts[len(self.parts) - 1]
+
+    cdef int filled(self, int q) except -1:
+        """Return the position of the same text but for the empty one, of a counted text without a quote behind it: no
+        token is that, so they have one mask, as the blanks have that may come and those of which one was written."""
+        cdef Position p = self.positions.at[q >> 1]
+        cdef LanguageAt at = self.languages.at[p.language]
+        if p.place != BODY or at.of < 0 or at.low > 0 or self.positions.spellings[p.spelling].closing >= 0:
+            return q
+        return 2 * self.positions.body(p.spelling, self.languages.repeated(at.of, 1, at.high)) + 1
 
     cdef IndependentMask make_whole(self, int q):
         """Return that of the vocabulary, or make it."""

@@ -94,7 +94,7 @@ cdef class AlikeStates:
         """Return the index in `first` of all states that are like this one, UNIQUE: none can be."""
         cdef int first = self.automaton.states[state].first, count = self.automaton.states[state].count // 2
         cdef int i, index = -1 - self.automaton.states[state].flags
-        cdef int covers = 0
+        cdef int covers = 0, kept = 0
         cdef bint alike = False
         cdef Pair pairs[MOST]
         if count > MOST:
@@ -110,6 +110,9 @@ cdef class AlikeStates:
                 alike = True
                 continue
             alike |= pairs[i].q >= KINDS or pairs[i].stack >= KINDS
+            put_in_order(pairs, pairs[i], kept)
+            kept += 1
+        for i in range(kept if alike else 0):
             index = self.with_one(index, pairs[i].q, pairs[i].stack)
         return index if alike else UNIQUE
 
@@ -251,7 +254,7 @@ cdef class AlikeStates:
         cdef const LanguageAt* at = &self.languages.at[p.language]
         cdef IndependentMask mask
         cdef str text
-        if p.place != BODY or self.positions.spellings[p.spelling].closing < 0:
+        if p.place != BODY or at.of < 0 and self.positions.spellings[p.spelling].closing < 0:
             return q
         if at.texts < 0 and not at.labelled:
             mask = self.masks.whole(q)
@@ -346,3 +349,11 @@ cdef class AlikeStates:
     cdef int parent_kind(self, int frame, int level) except -2:
         cdef int parent = self.stacks.frames.at[frame + 2]
         return self.stack_kind(parent, level + 1) if parent >= 0 else parent
+
+
+cdef inline void put_in_order(Pair* pairs, Pair one, int count) noexcept nogil:
+    """Put a pair among the first ones, in order: alike states have their configurations in orders of their own."""
+    while count and (pairs[count - 1].q > one.q or pairs[count - 1].q == one.q and pairs[count - 1].stack > one.stack):
+        pairs[count] = pairs[count - 1]
+        count -= 1
+    pairs[count] = one
