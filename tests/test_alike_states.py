@@ -120,6 +120,14 @@ SPACED = [
     (SIDES, '{"n": {"x1": "",', '{"m": {"x1": "",', None),
     (CLOSED, '{"a": "",', '{"bb": "",', ' "a'),
 ]
+# where as many blanks may come as 1,024
+BLANK = [
+    (OPEN, '{"a":', '{"a": ', 1024 * " "),
+    (CLOSED, '{"a":', '{"a":\n\t', 1023 * " "),
+    (CLOSED, '{"c":', '{"c":' + 900 * " ", 125 * " "),
+    ({"items": TEXT}, '["a",', '["a", ', 1024 * " "),
+    (OPEN, '{"a":"",', '{"a":"", ', 1024 * " "),
+]
 
 
 def _kernel(schema, texts, kind="compiled", whitespace="compact"):
@@ -145,6 +153,7 @@ def _are_alike(schema, texts, whitespace, *beginnings):
 WRITTEN = [
     *[(*pair, style) for pair in PAIRS for style in ("compact", "flexible")],
     *[(*pair, "canonical") for pair in SPACED],
+    *[(*pair, "flexible") for pair in BLANK],
     (VARIED, '{"p":{\n ', '{"q":{\n ', ' "d', (",", ":", 2)),
 ]
 

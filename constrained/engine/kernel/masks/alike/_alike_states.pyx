@@ -195,6 +195,7 @@ cdef class AlikeStates:
             return not covers
         if has_one and self.is_next(frame.after):
             kind = self.kinds.opened_kind(frame.after)
+            at.q = self.text_kind(at.q) if at.q & 1 else at.q
             at.stack = kind if kind != UNIQUE else self.stack_kind(at.stack, 0)
             return True
         if has_one and self.is_quoted_value(at.q, &frame):
