@@ -20,8 +20,8 @@ import pytest
 
 from constrained import regex
 from constrained.errors import GrammarError
-from constrained.regex import ANY_TEXT, char_class, charset, concat, derive, overlays, parse_ecma, parse_python
-from constrained.regex.boolean import _meet, complement, intersect
+from constrained.regex import ANY_TEXT, char_class, charset, concat, derive, parse_ecma, parse_python
+from constrained.regex.boolean import _meet, complement, intersect, less
 from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.regex.markers import markers_of
 from constrained.regex.saturate import has_length
@@ -423,8 +423,8 @@ def test_edge_lists_that_are_alike_are_read_as_one_by_one(monkeypatch):
     for combine, all_of in ((regex.union, 1), (intersect, len(lists)), (intersect, 3)):
         found = []
         for most in (0, len(lists) + 1):
-            monkeypatch.setattr(overlays, "_MANY", most)
-            found.append(overlays.overlay(lists, combine, all_of))
+            monkeypatch.setattr(derive, "_MANY", most)
+            found.append(derive.overlay(lists, combine, all_of))
         assert found[0] == found[1]
         assert found[0] or combine is intersect
 
@@ -445,7 +445,7 @@ def test_a_difference_reads_what_the_overlay_with_the_complement_reads(pattern, 
         outside = complement(other)
         assert intersect(some, outside) is intersect(outside, some) is _meet({some: None}, [other])
         left, right = derive.raw_edges(some), derive.raw_edges(outside)
-        assert overlays.less(left, derive.raw_edges(other)) == overlays.overlay([left, right], intersect, all_of=2)
+        assert less(left, derive.raw_edges(other)) == derive.overlay([left, right], intersect, all_of=2)
         for low, _, target in left:
             for first, last, following in derive.raw_edges(other):
                 pair = target, following

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from constrained.caches import cached
 from constrained.errors import LimitExceeded
 from constrained.regex.algebra import concat, repeat, union
-from constrained.regex.boolean import intersect, length_bounded
+from constrained.regex.boolean import intersect, joined, length_bounded
 from constrained.regex.charset import ALL_WITNESSES, witnesses_in_text
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (
@@ -35,7 +35,6 @@ from constrained.regex.expr import (
     parts,
     single,
 )
-from constrained.regex.overlays import joined
 from constrained.regex.saturate import has_length, outnumbers, shortest_text
 from constrained.regex.show import short_text
 from constrained.regex.universal import universal_over, universal_up_to

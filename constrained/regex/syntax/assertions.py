@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from constrained.errors import LimitExceeded
 from constrained.regex.algebra import concat, repeat, union
-from constrained.regex.boolean import complement, intersect
+from constrained.regex.boolean import complement, intersect, joined
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (
     ANY,
@@ -38,7 +38,6 @@ from constrained.regex.expr import (
     single,
 )
 from constrained.regex.liveness import pruned
-from constrained.regex.overlays import joined
 from constrained.regex.syntax.assertion_tree import (
     EMPTY,
     Alt,

@@ -57,6 +57,11 @@ cdef inline object stored(dict entries, object key):
     return (<tuple>entry)[0]
 
 
+cdef struct Walked:                 # by a walk so far; see `Builder.walk_below`
+    int home, first, last, visited
+    uint64_t leaving
+
+
 @final
 cdef class Builder:
     cdef Meter meter                # borrowed, as the next four
@@ -74,6 +79,9 @@ cdef class Builder:
     cdef int note_bytes(self, IndependentMask mask) except -1
     # internals
     cdef int walk(self, IndependentMask made, int node, bint bare, int32_t* path) except -1
+    cdef int walk_below(self, IndependentMask made, int node, bint bare, int32_t* path, Walked* walked,
+                        int at, int stop) except -1
+    cdef int keep_end(self, IndependentMask made, int node, int at, int first, int last) except -1
     cdef int next_other(self, const Row* row, int at, int stop, int depth, int after) noexcept
     cdef int next_live(self, const Row* row, int at, int stop, int depth) noexcept
     cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* extra, int32_t* trail) except -1

@@ -130,32 +130,42 @@ cdef class Builder:
     cdef int walk(self, IndependentMask made, int node, bint bare, int32_t* path) except -1:
         """Note the tokens below a node, or all, as runs, and their exits; return how many nodes were visited.
 
+        Of a whole bare text, which may end at most nodes, those with nothing below are no exits.
+        """
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const Row* row
+        cdef int root, byte
+        cdef Walked walked = Walked(UNKNOWN, 0, 0, 0, 0)
+        if node >= 0:
+            self.walk_below(made, node, bare, path, &walked, node + 1, nodes[node].end)
+        else:
+            row = self.automaton.row(path[0])
+            for byte in range(256):
+                root = self.trie.roots[byte]
+                if root >= 0 and successor(row, byte) != DEAD:
+                    self.walk_below(made, node, bare, path, &walked, root, nodes[root].end)
+        self.keep_run(walked.first, walked.last)
+        return walked.visited
+
+    cdef int walk_below(self, IndependentMask made, int node, bint bare, int32_t* path, Walked* walked,
+                        int at, int stop) except -1:
+        """Go on with a walk: through the nodes [at, stop).
+
         Invariant: path[d] = the state after d bytes below the node; path[0] is given.  From `home`, where no text ends,
         bytes lead back but for those of the classes `leaving`; tokens [first, last) of the trie are still to be noted.
-        Of a whole bare text, which may end at most nodes, those with nothing below are no exits.
         """
         cdef Automaton automaton = self.automaton
         cdef const TrieNode* nodes = self.trie.nodes
         cdef const uint64_t* below = self.trie.below
         cdef const uint64_t* classes = self.staying.classes
-        cdef const Row* row = automaton.row(path[0]) if node < 0 else NULL
-        cdef int at = node + 1, stop = nodes[node].end if node >= 0 else 0
-        cdef int base = nodes[node].depth if node >= 0 else 0, home = UNKNOWN, first = 0, last = 0
-        cdef int depth, after, end, visited = 0, byte = 0
-        cdef bint ends
-        cdef uint64_t back, leaving = 0
-        while True:
-            if at == stop:
-                while row != NULL and byte < 256 and (self.trie.roots[byte] < 0 or successor(row, byte) == DEAD):
-                    byte += 1
-                if row == NULL or byte == 256:
-                    break
-                at, byte = self.trie.roots[byte], byte + 1
-                stop = nodes[at].end
-                if nodes[at].first != last:
-                    self.keep_run(first, last)
-                    first = last
-            visited += 1
+        cdef int home = walked.home, first = walked.first, last = walked.last, base = nodes[at].depth - 1
+        cdef int depth, after, end, ends
+        cdef uint64_t back, leaving = walked.leaving
+        if at < stop and nodes[at].first != last:
+            self.keep_run(first, last)
+            first = last
+        while at < stop:
+            walked.visited += 1
             depth, end, after = nodes[at].depth - base, nodes[at].end, home
             if path[depth - 1] != home or (classes[nodes[at].byte] | below[at]) & leaving:
                 after = known_successor(&automaton.states[path[depth - 1]], nodes[at].byte)
@@ -166,31 +176,35 @@ cdef class Builder:
                     first, at = last, self.next_live(automaton.states[path[depth - 1]].row, end, stop, depth + base)
                     continue
             first, last = first if first < last else nodes[at].first, nodes[at + 1].first
-            if after == home and not below[at] & leaving:
-                visited += end - at - 1 if end - at <= SMALL else 0
-                last, at = nodes[end].first, end
-                continue
-            path[depth] = after
             ends = automaton.states[after].flags & EXITS
-            if ends and (end > at + 1 or not bare):
-                ints_add(&made.exits, at)
-                if node >= 0:       # the tokens that end here are the exit's
-                    self.keep_run(first, nodes[at].first)
-                    first = last
-            elif end == at + 1:     # PERF: "0" … "9" behind two digits, without a look at each from all sides
+            if after == home and not below[at] & leaving:
+                walked.visited += end - at - 1 if end - at <= SMALL else 0
+                last, at = nodes[end].first, end
+            elif end == at + 1 and (not ends or bare):  # PERF: "0" … "9" behind two digits, not one by one
                 at = self.next_other(automaton.states[path[depth - 1]].row, end, stop, depth + base, after)
                 last = nodes[at].first
-                continue
-            if end - at > SMALL and after != home:
-                back = self.staying.leaving(after)
-                if not below[at] & back:
-                    last, at = nodes[end].first, end
-                    continue
-                if ~back and not ends and (home == UNKNOWN or not back & ~leaving):
-                    home, leaving = after, back
-            at += 1
-        self.keep_run(first, last)
-        return visited
+            else:
+                path[depth] = after
+                if ends:
+                    first = self.keep_end(made, node, at, first, last)
+                at += 1
+                if end - at >= SMALL and after != home:
+                    back = self.staying.leaving(after)
+                    if not below[at - 1] & back:
+                        last, at = nodes[end].first, end
+                    elif ~back and not ends and (home == UNKNOWN or not back & ~leaving):
+                        home, leaving = after, back
+        walked.home, walked.first, walked.last, walked.leaving = home, first, last, leaving
+        return 0
+
+    cdef inline int keep_end(self, IndependentMask made, int node, int at, int first, int last) except -1:
+        """Note an exit; return where the tokens that are still to be noted begin: below a node, behind those that end
+        here, which are the exit's."""
+        ints_add(&made.exits, at)
+        if node < 0:
+            return first
+        self.keep_run(first, self.trie.nodes[at].first)
+        return last
 
     cdef inline int next_other(self, const Row* row, int at, int stop, int depth, int after) noexcept:
         """Return the next node of a depth, as there, with something below or that leads elsewhere; or what is behind
