@@ -28,6 +28,18 @@ OTHER_PAIR = {**PAIR, "properties": {"cb": TEXT, "d": TEXT}}
 VARIED = {
     "properties": {"p": PAIR, "q": OTHER_PAIR, "r": {**PAIR, "required": ["ab"]}, "s": {"type": "array", "items": PAIR}}
 }
+AROUND = {"properties": {
+    "n": {"properties": {"p": {**OPEN, "type": "object"}}, "type": "object"},
+    "m": {"properties": {"p": {**OPEN, "type": "object"}}, "type": "object", "required": ["c"]},
+}}  # fmt: skip
+AROUND_TWICE = {"properties": {
+    "n": {**AROUND, "type": "object"}, "m": {**AROUND, "type": "object", "required": ["z"]},
+}}  # fmt: skip
+WORDS = {
+    name: {"properties": {key: {"enum": [word, "other"]}, "q": TEXT}, "additionalProperties": False, "type": "object"}
+    for name, key, word in (("n", "kxy", "vxy"), ("m", "lxy", "wxy"))
+}
+DISTINCT = {"items": TEXT, "uniqueItems": True, "type": "array"}
 SIDES = {"properties": {
     name: {"type": "object", "patternProperties": {"^x": TEXT, pattern: TEXT}, "additionalProperties": False}
     for name, pattern in (("n", "^a"), ("m", "^b"))
@@ -92,9 +104,9 @@ PAIRS = [
     (ROWS, '{"p":[{"a":', '{"r":[{"a":', '""},"'),
     (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"}]]'),
     (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"}],"'),
-    (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"":""}'),
-    (ROWS, '{"p":[{"a":"', '{"q":{"a":"', None),
-    (ROWS, '{"p":[{"c":', '{"s":[[{"c":', None),
+    (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"":""}]]'),
+    (ROWS, '{"p":[{"a":"', '{"q":{"a":"', '"}]'),
+    (ROWS, '{"p":[{"c":', '{"s":[[{"c":', "0}]]"),
     (VARIED, '{"p":', '{"q":', '{"a'),
     (VARIED, '{"p":', '{"q":', '{\n"d'),
     (VARIED, '{"p":', '{"q":', '{"\\u0061'),
@@ -109,6 +121,25 @@ PAIRS = [
     (NESTED, '{"n":{"zz":"",', '{"zz":"",', '"":""}}'),
     (NESTED, '{"n":{"zz":"",', '{"zz":"",', '"":"' + 99 * "x" + '"}}'),
     (NESTED, '{"x":1,"m":{"a', '{"y":1,"m":{"a', 'b":""},"x"'),
+    (AROUND, '{"n":{"p":{"a":"', '{"m":{"p":{"a":"', '"}}'),
+    (AROUND, '{"n":{"p":{"a":"', '{"m":{"p":{"a":"', "}}"),
+    (AROUND, '{"n":{"p":{"a":"', '{"m":{"p":{"a":"', 99 * "}"),
+    (AROUND, '{"n":{"p":{"c":', '{"m":{"p":{"c":', "0}}"),
+    (AROUND, '{"n":{"p":{"a":"', '{"m":{"p":{"a":"', "}" + 130 * " " + "}"),
+    (AROUND, '{"n":{"p":{"c":1', '{"m":{"p":{"c":1', "}}"),
+    (AROUND, '{"n":{"p":{', '{"m":{"p":{', "}}"),
+    (AROUND_TWICE, '{"n":{"n":{"p":{"a":"', '{"m":{"n":{"p":{"a":"', '"}}}'),
+    (AROUND_TWICE, '{"n":{"n":{"p":{"a":"', '{"m":{"m":{"p":{"a":"', '"}}'),
+    ({"properties": WORDS}, '{"n":{"kx', '{"m":{"lx', 'y"'),
+    ({"properties": WORDS}, '{"n":{"kx', '{"m":{"lx', '9"'),
+    ({"properties": WORDS}, '{"n":{"kxy":"vx', '{"m":{"lxy":"wx', ""),
+    ({"properties": WORDS}, '{"n":{"kxy":"vxy', '{"n":{"q":"","kxy":"vxy', None),
+    ({"properties": WORDS}, '{"n":{"kxy', '{"m":{"lxy', '":"v'),
+    (DISTINCT, '["a', '["b', 'a","a"'),
+    (DISTINCT, '["ab","q', '["ab","a', 'b"'),
+    (DISTINCT, '["ab","q', '["ab","ab', None),
+    (DISTINCT, '["ab","q', '["cd","q', None),
+    (DISTINCT, '["ab","qqqqq', '["ab","zzzzz', ""),
     ({"enum": ["axy", "bxy", "bxz"]}, '"ax', '"bxz', None),
     ({"items": {"type": "string", "maxLength": 3}}, '["', '["a', "abcd"),
     ({"items": {"type": "string", "maxLength": 3}}, '["a', '["abc', None),
@@ -184,15 +215,22 @@ def test_of_many_names_it_is_not_asked_which_tokens_begin_one():
         assert _are_alike(schema, LETTERS, "compact", '{"k001":"",', '{"k002":"",') is alike
 
 
-def test_a_rule_that_may_end_behind_an_object_is_looked_behind():
-    described = Grammar.from_json_schema({"type": "object", **OPEN}, whitespace="compact")
-    grammar = Grammar.from_lark('start: "1" a "2" | "3" a "4"\na: part "!"?', define={"part": described})
-    texts = [*LETTERS, '"}2', '"}4']
+@pytest.mark.parametrize(("grammar", "surface", "tokens", "allowed"), [
+    ('start: "1" a "2" | "3" a "4"\na: part "!"?', "json", ['"}2', '"}4'], "10 01"),
+    ('start: "1" part "!2" | "3" part "!4"', "json", ['"}!2', '"}!4'], "10 01"),
+    ('start: "1" part ",2" | "3" part ",4"', "json", ['"},2', '"},4'], "10 01"),
+    ('start: "1" a "x" | "3" b "x"\na: part "}" | part "}" a\nb: part "}}" | part "}}" b', "json", ['"}}x'], "1 0"),
+    ('start: "1" part ",2" | "3" part ",4"', "arguments", ['"),2', '"),4'], "10 01"),
+])
+def test_what_is_behind_an_object_is_looked_at(grammar, surface, tokens, allowed):
+    described = Grammar.from_json_schema({"type": "object", **OPEN}, whitespace="compact", surface=surface)
+    texts = [*LETTERS, *tokens]
     vocabulary = Vocabulary([text.encode() for text in texts], special={"<eos>": 200}, stop=[200], size=201)
-    kernel, start = compile(grammar, vocabulary, kernel="compiled").place()
-    allowed = [_allowed(kernel, kernel.step_bytes(start, begun), texts) for begun in (b'1{"a":"', b'3{"a":"')]
-    assert ['"}2' in allowed[0], '"}4' in allowed[0]] == [True, False]
-    assert ['"}2' in allowed[1], '"}4' in allowed[1]] == [False, True]
+    kernel, start = compile(Grammar.from_lark(grammar, define={"part": described}), vocabulary, kernel="compiled").place()
+    begun = b'{"a":"' if surface == "json" else b'(a="'
+    for state in (b"1", b"3"):
+        found = _allowed(kernel, kernel.step_bytes(start, state + begun), texts)
+        assert "".join(str(int(token in found)) for token in tokens) == allowed.split()[state == b"3"]
 
 
 def _allowed(kernel, state, texts):
@@ -228,7 +266,7 @@ def _schema(luck, level=0):
     if kind < 2:
         return luck.choice(LEAVES)
     if kind == 2:
-        return {"type": "array", "items": _schema(luck, level + 1)}
+        return {"type": "array", "items": _schema(luck, level + 1), "uniqueItems": luck.random() < 0.4}
     if kind == 3:
         return {"anyOf": [_schema(luck, level + 1), _schema(luck, level + 1)]}
     names = luck.sample(NAMES, luck.randrange(5))
@@ -237,6 +275,8 @@ def _schema(luck, level=0):
         (0.5, {"required": names[: luck.randrange(5)]}), (0.2, {"additionalProperties": False}),
         (0.3, {"additionalProperties": _schema(luck, level + 1)}), (0.15, {"minProperties": luck.randrange(4)}),
         (0.15, {"maxProperties": luck.randrange(1, 4)}), (0.3, {"patternProperties": luck.choice(PATTERNS)}),
+        (0.1, {"dependentRequired": dict.fromkeys(names[:1], names[1:2])}),
+        (0.1, {"anyOf": [{"required": names[:1]}, {"minProperties": 2}]}),
     ]:  # fmt: skip
         if luck.random() < chance:
             schema |= more

@@ -16,7 +16,8 @@ from another.  What stands behind an arrow uses what the arrow points to:
     masks/      Automaton <- Builder <- IndependentMasks <- FiniteTexts <- TextEnds, Composer
                 Automaton <- Walk <- FiniteTexts, TextEnds    Behind <- TextEnds    SharedStates, TextEnds <- Composer
                 Automaton <- Staying <- Builder               Unions <- TextEnds, Composer
-    alike/      QuoteFacts, TailKinds, ToldNames <- KeyKinds      Objects <- KeyKinds <- AlikeStates <- Composer
+    alike/      Tails <- QuoteFacts, TailKinds <- KeyKinds        ToldNames <- KeyKinds <- TextKinds <- AlikeStates
+                Objects <- KeyKinds <- AlikeStates <- Composer
 
 Owns: the parts, the lock, the roots.  Borrows: the vocabulary's store of context-independent masks.
 Invariants: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.  Whatever raises

@@ -40,7 +40,7 @@ cdef class Preparation:
         kernel.enter(None)
         try:
             kernel.check(0)
-            kernel.composer.alike.kinds.look()
+            kernel.composer.alike.kinds.known_facts()
             self.add(&self.order, MOST, kernel.expansion.number(root))
         except BaseException:
             kernel.drop()

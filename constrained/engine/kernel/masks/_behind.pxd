@@ -26,6 +26,7 @@ cdef class Behind:
     cdef Ints seeds                 # configurations behind a text
 
     cdef int popped(self, int stack) except -1
+    cdef int second(self, int record, int closing) except -1
     cdef int ordinary(self, int after, int parent) except -1
     cdef int value(self, int after, int parent) except -1
     cdef int following(self, int after, object text, int parent) except -1

@@ -134,6 +134,11 @@ cdef class Behind:
             found = self.begun_texts[record] = self.stacks.recorded(record, bytes((closing,)) if closing >= 0 else b"")
         return found
 
+    cdef int second(self, int record, int closing) except -1:
+        """Return how long a token is at most that holds the closing quote and no second text of this beginning, in
+        quotes, as no spelling is shorter."""
+        return 2 + <int>len(self.begun(record, closing).encode("utf-8", "surrogatepass"))
+
     cdef int ordinary(self, int after, int parent) except -1:
         """Return the state behind an ordinary text, DEAD where it is refused."""
         cdef int known = map_get(&self.generic, after, parent)

@@ -314,7 +314,7 @@ cdef class TextEnds:
         keyed = self.machines.at[after >> 1].kind == OTHER or flags & KEYED
         if flags & ALIKE and not keyed and record >= 8 and mask.twice:
             closing = self.dispatches.positions.spellings[self.dispatches.positions.at[q >> 1].spelling].closing
-            longer = 2 + <int>len(self.behind.begun(record, closing).encode("utf-8", "surrogatepass"))
+            longer = self.behind.second(record, closing)
         for token in mask.twice_keys if keyed else mask.twice:
             if self.trie.begins[token + 1] - self.trie.begins[token] > longer:
                 ints_add(&self.buffer.todo.doubtful, token)

@@ -8,6 +8,7 @@ from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks.alike._key_kinds cimport KeyKinds
+from constrained.engine.kernel.masks.alike._text_kinds cimport TextKinds
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -32,8 +33,8 @@ cdef class AlikeStates:
     cdef Behind behind
     cdef IndependentMasks masks
     cdef int any_text               # number of the language
-    cdef KeyKinds kinds             # owned
-    cdef dict rests                 # what is left of a text -> number
+    cdef KeyKinds kinds             # owned, as the next two
+    cdef TextKinds texts
     cdef Ints stack_kinds           # of each stack what it is like, or NOT_ASKED
     cdef Ints around_kinds          # and what it is like around an object, see `around`
     cdef Map ids                    # (configurations before, one more) -> number
@@ -48,22 +49,19 @@ cdef class AlikeStates:
     cdef bint find_key(self, Pair* at) except -1
     cdef int record_kind(self, int q, const Frame* frame) except -2
     cdef bint is_special(self, const Frame* frame) except -1
+    cdef bint find_recorded(self, Pair* at, const Frame* frame) except -1
     cdef bint find_other(self, Pair* at, bint covers) except -1
     cdef bint has_one(self, int stack, Frame* frame) noexcept
     cdef bint is_next(self, int after) noexcept
     cdef bint is_quoted_value(self, int q, const Frame* frame) except -1
-    cdef bint is_in_quotes(self, int q) noexcept
-    cdef bint is_name(self, int q) noexcept
-    cdef bint is_last(self, int q) noexcept
-    cdef int text_kind(self, int q) except -1
-    cdef int rest(self, int q, str text) except -1
     cdef int end_name(self, Pair* at, const Frame* frame) except -1
     cdef int open_name(self, Pair* at, const Frame* frame) except -1
     cdef int in_key(self, int after, int record, int parent) except -1
     cdef int framed(self, int after, int record, int parent, int level) except -1
     cdef int in_object(self, int after, int parent) except -1
-    cdef int around(self, int stack) except -1
-    cdef bint is_plain(self, int after) noexcept
+    cdef int beyond(self, int after, int parent, int level) except -2
+    cdef int around(self, int stack, int level) except -2
+    cdef int seen(self, int after, int kind) except -2
     cdef int stack_kind(self, int stack, int level) except -2
     cdef int after_kind(self, int frame) except -3
     cdef int parent_kind(self, int frame, int level) except -2

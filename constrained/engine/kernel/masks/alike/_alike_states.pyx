@@ -12,49 +12,56 @@ within a key, what lies around the array around an object from within its texts.
     {"x": {"size_           likewise, whatever lies around
     {"port": 80, _          the names that are left                                     is like  tokens that begin one
     [{"id": "_              a text on [position, [array, …]]                            is like  … on [position, array]
+    ["a", "b_           any text on [items, record "b]                                  is like  any text on [items]
+    {"kind": "circ_     the rest of "circle" on any stack                           is like  the rest on any other
 
-Owns: what stacks are like, as numbers; `KeyKinds`; of states that are alike the first.  Borrows: the automaton, stacks,
-machines, positions and languages, objects; `Behind`, for the beginnings of keys; masks of texts, which say whether a
-token may hold two keys.
+Owns: what stacks are like, as numbers; `KeyKinds`, `TextKinds`; of states that are alike the first.  Borrows: the
+automaton, stacks, machines, positions and languages, objects; `Behind`, for the beginnings of keys; masks of texts,
+which say whether a token may hold two keys.
 Invariants: states with one index have equal masks.  A name that is being read beside a key that may be any text allows
 nothing that the key would not, unless the name ends there: such objects have plain names.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/test_alike_states.py`.
 Refused: what is left of names where only names may come, behind their quote, which is seen in nearly every mask;
-machine states alike by all that they lead to, as arrays are: to write that down took more than it saved.
-PERF: first tests of 300 schemas of MaskBench: of 20,673 masks of new states 12,571 are found so, in 0.3 µs each, and
+machine states alike by all that they lead to, as arrays are: to write that down took more than it saved.  Stacks alike
+by a walk over all that tokens have behind a quote: it makes the states that composing makes, and some more.
+PERF: first tests of 300 schemas of MaskBench: of 20,665 masks of new states 12,766 are found so, in 0.3 µs each, and
 the median step, mask and advance, takes 2.3 µs instead of 4.8.
 """
 from cython cimport final
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport uint32_t
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, map_free, map_get, map_put, map_room, pair)
 from constrained.engine.kernel.automaton._automaton cimport Automaton
-from constrained.engine.kernel.automaton._machines cimport DISPATCH, Machine
+from constrained.engine.kernel.automaton._machines cimport ALIKE, DISPATCH, KEYED, Machine
 from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, NAMED, NEXT, OTHER, PLAIN, POSITION
+from constrained.engine.kernel.automaton._written_keys cimport Table
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._walk cimport Walk
 from constrained.engine.kernel.masks.alike._key_kinds cimport KINDS, KeyKinds, NOT_ASKED, QUOTE, UNIQUE, listed, note
+from constrained.engine.kernel.masks.alike._text_kinds cimport TextKinds
 from constrained.engine.kernel.texts._languages cimport LanguageAt
-from constrained.engine.kernel.texts._positions cimport BODY, Position
+from constrained.engine.kernel.texts._positions cimport BODY
 
 from constrained.machine import Quoting
 
 cdef int JSON = Quoting.JSON
 
 cdef enum:
-    REST = 17               # what a number is of, beside those of `KeyKinds`
-    TEXT = 18               # a context-independent mask, by its address
+    # what a number is of, beside those of `KeyKinds`:
     IN_KEY = 21             # a key whose end no token takes further than into the next one
-    IN_OBJECT = 25          # an object that tokens leave with a quote and its closing bracket
+    IN_OBJECT = 25          # an object that tokens leave with its closing bracket
     AROUND = 26             # what lies around one
+    FAR = KINDS - 1         # instead of a stack: no token reads on to it
     ANY_KEY = -8            # instead of the record of a key: however it begins, so that its end is no special key
     REFUSED = -9            # or so that it is one
+    ANY_TEXT = -10          # instead of the record of another text
+    MOST = 8                # configurations of a state that may be like another
     BACKSLASH = 0x5C
+    BRACKET = 0x7D
     RECORDS = 8             # records from which on something has been read
     DEEPEST = 64            # frames that are looked at at once
-    MOST = 8                # configurations of a state that may be like another
     NUMBERED = 64           # bytes of a number, in a table that is a quarter to half full
 
 
@@ -67,7 +74,7 @@ cdef class AlikeStates:
         self.stacks, self.machines = walk.stacks, walk.machines
         self.positions, self.languages = walk.positions, walk.languages
         self.objects, self.kinds = behind.dispatches.objects, KeyKinds(behind.dispatches.expansion, masks)
-        self.rests = {}
+        self.texts = TextKinds(walk.positions, masks, self.kinds)
 
     def __dealloc__(self):
         self.release()
@@ -81,7 +88,7 @@ cdef class AlikeStates:
     cdef int clear(self) except -1:
         """Forget all states."""
         self.release()
-        self.rests = {}
+        self.texts.clear()
         return self.kinds.clear()
 
     cdef long held(self) noexcept:
@@ -178,34 +185,62 @@ cdef class AlikeStates:
         """
         cdef Frame frame
         cdef int kind
-        cdef bint has_one = self.has_one(at.stack, &frame)
+        cdef bint has_one = self.has_one(at.stack, &frame), is_last
         if has_one and self.machines.at[frame.after >> 1].kind == NAMED:
             covers = covers and self.kinds.has_plain_names(self.machines.at[frame.after >> 1].set)
             if not at.q & 1:
                 if not covers:
                     self.open_name(at, &frame)
                 return not covers
-            if not self.is_name(at.q):
+            if not self.texts.is_name(at.q):
                 return True
-            if self.languages.at[self.positions.at[at.q >> 1].language].accepts and (covers or self.is_last(at.q)):
+            is_last = self.texts.is_last(at.q)
+            if self.languages.at[self.positions.at[at.q >> 1].language].accepts and (covers or is_last):
                 self.end_name(at, &frame)
                 return True
-            if not covers:
+            if not covers and is_last and self.texts.is_far(at.q):
+                at.q, at.stack = self.texts.last_text(at.q), FAR
+            elif not covers:
                 at.stack = self.stack_kind(at.stack, 0)
             return not covers
         if has_one and self.is_next(frame.after):
             kind = self.kinds.opened_kind(frame.after)
-            at.q = self.text_kind(at.q) if at.q & 1 else at.q
+            at.q = self.texts.kind(at.q) if at.q & 1 else at.q
             at.stack = kind if kind != UNIQUE else self.stack_kind(at.stack, 0)
             return True
         if has_one and self.is_quoted_value(at.q, &frame):
-            at.q, at.stack = self.text_kind(at.q) if at.q & 1 else at.q, self.in_object(frame.after, frame.parent)
+            if at.q & 1 and self.texts.is_name(at.q) and self.texts.is_last(at.q) and self.texts.is_far(at.q):
+                at.q, at.stack = self.texts.last_text(at.q), FAR
+                return True
+            at.q, at.stack = self.texts.kind(at.q) if at.q & 1 else at.q, self.in_object(frame.after, frame.parent)
+            return True
+        if has_one and frame.record >= RECORDS and self.find_recorded(at, &frame):
             return True
         if at.q & 1 and has_one and frame.record < 0 and not self.machines.at[frame.after >> 1].flags & DISPATCH:
-            at.q = self.text_kind(at.q)
+            at.q, at.stack = self.texts.kind(at.q), self.stack_kind(at.stack, 0)
         else:
-            at.q = self.kinds.machine_kind(at.q)
-        at.stack = self.stack_kind(at.stack, 0)
+            at.q, at.stack = self.kinds.machine_kind(at.q), self.beyond(at.q, at.stack, -1)
+        return True
+
+    cdef bint find_recorded(self, Pair* at, const Frame* frame) except -1:
+        """Find what a text is like that is recorded as some are special; say whether no token ends one of these, nor
+        reads on to a second text, which must not be the same."""
+        cdef IndependentMask mask
+        cdef int flags = self.machines.at[frame.after >> 1].flags, token, most = -1
+        if not flags & ALIKE or not at.q & 1 or not self.texts.is_endless(at.q):
+            return False
+        if 0 <= self.behind.dispatches.tells_from(frame.after) <= self.behind.trie.longest:
+            return False
+        mask = self.masks.whole(at.q)
+        if mask.groups is None:
+            self.masks.group(mask, at.q, -1)
+        for token in mask.twice_keys if flags & KEYED else mask.twice:
+            most = max(most, self.behind.trie.begins[token + 1] - self.behind.trie.begins[token])
+        if most >= 0 and (flags & KEYED or most > self.behind.second(frame.record, QUOTE)):
+            return False
+        if self.behind.special_groups(mask, at.q, frame.after, frame.record, False):
+            return False
+        at.stack = self.framed(frame.after, ANY_TEXT, frame.parent, 0)
         return True
 
     cdef bint has_one(self, int stack, Frame* frame) noexcept:
@@ -228,52 +263,15 @@ cdef class AlikeStates:
         elif m.kind != POSITION or m.extra != AFTER:
             return False
         if q & 1:
-            return m.kind != BEGIN and self.is_in_quotes(q)
+            return m.kind != BEGIN and self.texts.is_in_quotes(q)
         return self.machines.at[q >> 1].quoting == JSON
 
-    cdef bint is_in_quotes(self, int q) noexcept:
-        """Say whether a position is between two characters of a text in quotes."""
-        cdef const Position* p = &self.positions.at[q >> 1]
-        return p.place == BODY and self.positions.spellings[p.spelling].closing == QUOTE
-
-    # -- finite sets of texts ------------------------------------------------------------------------------------------
-
-    cdef bint is_name(self, int q) noexcept:
-        """Say whether a position is between two characters of texts of a finite set, in quotes."""
-        return self.is_in_quotes(q) and self.languages.at[self.positions.at[q >> 1].language].texts >= 0
-
-    cdef bint is_last(self, int q) noexcept:
-        """Say whether there is one text left."""
-        cdef const LanguageAt* at = &self.languages.at[self.positions.at[q >> 1].language]
-        cdef const int32_t* offered = self.languages.excluded[at.excluded]  # for each index the next one that is
-        return offered[offered[at.low] + 1] >= at.high
-
-    cdef int text_kind(self, int q) except -1:
-        """Return what a position in a text that nobody wants to know is like: of the last text of a set, what is left
-        of it; of others their context-independent mask, as of any two counts that are both far off."""
-        cdef const Position* p = &self.positions.at[q >> 1]
-        cdef const LanguageAt* at = &self.languages.at[p.language]
-        cdef IndependentMask mask
-        cdef str text
-        if p.place != BODY or at.of < 0 and self.positions.spellings[p.spelling].closing < 0:
-            return q
-        if at.texts < 0 and not at.labelled:
-            mask = self.masks.whole(q)
-            return self.kinds.number(pair(TEXT, 0), <size_t><void*>mask)
-        if not self.is_name(q) or not self.is_last(q):
-            return q
-        text = self.languages.set_objects[at.texts][self.languages.excluded[at.excluded][at.low]][at.depth:]
-        return self.rest(q, text)
-
-    cdef int rest(self, int q, str text) except -1:
-        """Return the number of what is left of the text at a position."""
-        cdef int left = self.rests.setdefault(text, len(self.rests))
-        return self.kinds.number(pair(REST, left), self.positions.at[q >> 1].spelling)
+    # -- names ---------------------------------------------------------------------------------------------------------
 
     cdef int end_name(self, Pair* at, const Frame* frame) except -1:
         """Find what a name is like that ends here, with a quote."""
         cdef int entry = self.objects.behind_name(frame.after, self.positions.label(at.q >> 1))
-        at.q, at.stack = self.rest(at.q, ""), self.in_key(entry, -1, frame.parent)
+        at.q, at.stack = self.texts.rest(at.q, ""), self.in_key(entry, -1, frame.parent)
         return 0
 
     cdef int open_name(self, Pair* at, const Frame* frame) except -1:
@@ -282,7 +280,7 @@ cdef class AlikeStates:
         if kind == UNIQUE:
             at.stack = self.stack_kind(at.stack, 0)
         else:
-            at.q, at.stack = kind, KINDS
+            at.q, at.stack = kind, FAR
         return 0
 
     # -- stacks --------------------------------------------------------------------------------------------------------
@@ -292,39 +290,57 @@ cdef class AlikeStates:
         cdef int kind = self.kinds.key_kind(after)
         if kind != UNIQUE:
             return self.kinds.number(pair(IN_KEY, kind), <uint32_t>record)
-        return self.framed(self.kinds.machine_kind(after), record, parent, 0)
+        return self.framed(after, record, parent, 0)
 
     cdef int framed(self, int after, int record, int parent, int level) except -1:
         """Return what a stack with one frame is like."""
-        return self.kinds.number(pair(-1, after), pair(record, self.stack_kind(parent, level + 1)))
+        return self.kinds.number(
+            pair(-1, self.kinds.machine_kind(after)), pair(record, self.beyond(after, parent, level)))
 
     cdef int in_object(self, int after, int parent) except -1:
-        """Return what a stack with one frame is like for tokens that leave the object with a quote and its bracket."""
+        """Return what a stack with one frame is like for tokens that leave the object with its bracket."""
         if self.kinds.set_kind(self.machines.at[after >> 1].set) == UNIQUE or self.kinds.facts.closes:
-            return self.framed(self.kinds.machine_kind(after), -1, parent, 0)
-        return self.kinds.number(pair(IN_OBJECT, self.kinds.machine_kind(after)), self.around(parent))
+            return self.framed(after, -1, parent, 0)
+        return self.kinds.number(pair(IN_OBJECT, self.kinds.machine_kind(after)), self.beyond(after, parent, 0))
 
-    cdef int around(self, int stack) except -1:
-        """Return what such tokens see of the stack around an object: nothing that lies behind a frame which none
-        leaves."""
+    cdef int beyond(self, int after, int parent, int level) except -2:
+        """Return what a stack is like where a machine state has ended: an object ends with its bracket, so that what
+        tokens have behind one is all that they see of it."""
+        cdef const Machine* m = &self.machines.at[after >> 1]
+        cdef const Table* t
+        if parent < 0:
+            return parent
+        if 0 <= after < KINDS and not after & 1 and m.kind != PLAIN and (m.kind == POSITION or not m.more):
+            t = &self.objects.keys.tables[self.objects.keys.sets[m.set].table]
+            if t.closing == BRACKET:
+                return self.around(parent, level + 1)
+        return self.stack_kind(parent, level + 1)
+
+    cdef int around(self, int stack, int level) except -2:
+        """Return what tokens see of the stack around an object behind its bracket: nothing that lies behind a frame
+        which none leaves."""
         cdef int i, after, record, parent, seen, kind = listed(&self.around_kinds, stack)
-        if kind != NOT_ASKED:
-            return kind
+        if kind != NOT_ASKED or level >= DEEPEST:
+            return kind if kind != NOT_ASKED else stack
         for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
             after, record = self.after_kind(i), self.stacks.frames.at[i + 1]
-            seen = self.kinds.around.kind(after) if record < 0 and self.is_plain(after) else UNIQUE
+            seen = self.seen(self.stacks.frames.at[i], after) if record < 0 else UNIQUE
+            parent = -1
             if seen == UNIQUE:
-                kind = self.kinds.number(pair(kind, after), pair(record, self.parent_kind(i, 0)))
-            else:
-                parent = self.parent_kind(i, 0) if self.kinds.around.leaves.at[seen] else -1
-                kind = self.kinds.number(pair(AROUND, kind), pair(seen, parent))
+                kind = self.kinds.number(pair(kind, after), pair(record, self.parent_kind(i, level)))
+                continue
+            if self.kinds.around.leaves.at[seen]:
+                parent = self.parent_kind(i, level)
+            kind = self.kinds.number(pair(AROUND, kind), pair(seen, parent))
         note(&self.around_kinds, stack, kind)
         return kind
 
-    cdef bint is_plain(self, int after) noexcept:
-        """Say whether a frame goes on in a machine state of no object."""
-        return (0 <= after < KINDS and not after & 1 and self.machines.at[after >> 1].kind == PLAIN
-                and not self.machines.at[after >> 1].flags & DISPATCH)
+    cdef int seen(self, int after, int kind) except -2:
+        """Return what tokens see of a machine state of some kind behind an object's bracket, UNIQUE: not known."""
+        if after < 0 or after & 1 or self.machines.at[after >> 1].flags & DISPATCH:
+            return UNIQUE
+        self.kinds.known_facts()
+        return self.kinds.around.kind(kind, after)
 
     cdef int stack_kind(self, int stack, int level) except -2:
         """Return what a stack is like: its own number, or one from KINDS on."""
@@ -348,8 +364,8 @@ cdef class AlikeStates:
         return self.kinds.machine_kind(after) if self.stacks.frames.at[frame + 1] < 0 else after
 
     cdef int parent_kind(self, int frame, int level) except -2:
-        cdef int parent = self.stacks.frames.at[frame + 2]
-        return self.stack_kind(parent, level + 1) if parent >= 0 else parent
+        """Return what the stack below a frame is like."""
+        return self.beyond(self.stacks.frames.at[frame], self.stacks.frames.at[frame + 2], level)
 
 
 cdef inline void put_in_order(Pair* pairs, Pair one, int count) noexcept nogil:

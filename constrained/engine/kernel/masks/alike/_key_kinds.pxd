@@ -55,12 +55,12 @@ cdef class KeyKinds:
     cdef int count                  # of numbers
     cdef long bytes                 # that all this takes; an estimate
 
-    cdef int look(self) except -1
     cdef int number(self, uint64_t a, uint64_t b) except -1
     cdef int machine_kind(self, int q) except -3
     cdef int key_kind(self, int q) except -3
     cdef int opened_kind(self, int q) except -3
     cdef long held(self) noexcept
+    cdef bint is_plain(self, str name) except -1
     cdef bint is_open(self, int set_) except -1
     cdef bint has_plain_names(self, int set_) except -1
     cdef bint may_be_special(self, int set_, int length, int last) noexcept
@@ -73,11 +73,11 @@ cdef class KeyKinds:
     cdef bint has_offers(self, int set_) except -1
     cdef int going_on(self, int set_) except -1
     cdef int told_names(self, int set_) except -2
+    cdef QuoteFacts known_facts(self)
     cdef int table_shape(self, int table) except -2
     cdef object shared_cell(self, int table)
     cdef bint is_any(self, int table) except -1
     cdef bint others_are_plain(self, int others) except -1
-    cdef bint is_plain(self, str name) except -1
     cdef bint are_out_of_reach(self, tuple names, bytes behind) except -1
     cdef int brace_kind(self, int q) except -3
     cdef int first_kind(self, int q) except -3

@@ -1,23 +1,25 @@
 # cython: language_level=3
 from cython cimport final
+from libc.stdint cimport int16_t
 from constrained.engine.kernel._tables cimport Ints, Map
 from constrained.engine.kernel.automaton._automaton cimport Automaton
-from constrained.engine.kernel.masks.alike._quote_facts cimport MOST_NODES
+from constrained.engine.kernel.masks.alike._tails cimport LONGEST_TAIL, MOST_TAILS, Tails
 
 
 @final
 cdef class TailKinds:
     cdef Automaton automaton        # borrowed
-    cdef bytes tails                # what tokens have left, as a trie; None: not asked for, or too much
-    cdef Map value_ids              # (machine state, 0) -> index
-    cdef Map kind_ids               # (what tokens do in one, where it may end) -> index
-    cdef Ints indices               # of each state: the index of its kind
+    cdef Tails tails                # what tokens have left; None: not asked for
+    cdef Map ids                    # (what is walked, 0) -> index and one, 0: UNLIKE
+    cdef dict kinds                 # what tokens do in a state, and where it may end -> index
     cdef Ints leaves                # of each kind: whether a token goes on behind its end
-    cdef int path[MOST_NODES + 1]
+    cdef long bytes                 # that all this takes; an estimate
+    cdef int path[LONGEST_TAIL + 1]
+    cdef int16_t found[2 * MOST_TAILS]  # nodes that are alive, each with -1 behind it where tokens leave
 
-    cdef int kind(self, int value) except -2
-    cdef long held(self) noexcept
+    cdef int kind(self, int name, int q) except -2
     cdef int clear(self) except -1
     # internals
     cdef void release(self) noexcept
-    cdef int walked(self, int value) except -2
+    cdef int walked(self, int q) except -2
+    cdef int kept(self, bytes key, bint leaves) except -1
