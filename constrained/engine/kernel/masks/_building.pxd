@@ -38,7 +38,7 @@ cdef class IndependentMask:
     cdef list twice_keys            # tokens that may complete a second key: a colon and a comma lie between
     cdef Ints token_starts          # behind keys: where each exit of the key has its first token, and its first exit
     cdef Ints exit_starts
-    cdef uint64_t* next_bytes       # (exits, 4) set of bytes below each exit
+    cdef uint64_t* next_bytes       # (exits, 4) set of bytes below each exit; NULL: as of its base, as `base_exits`
     # quadruples (byte, index of the exit, trie node, where the next byte begins) of the nodes just below exits, by
     # byte; empty until asked for
     cdef Ints children

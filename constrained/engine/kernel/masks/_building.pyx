@@ -68,7 +68,7 @@ cdef class IndependentMask:
 
     cdef int weigh(self, Counter counter, int words) except -1:
         """Count the memory it takes, as it is now; `words` are those of a mask."""
-        cdef long size = sizeof(IndependentMask) + 32 * <long>self.exits.size
+        cdef long size = sizeof(IndependentMask) + (32 * <long>self.exits.size if self.next_bytes != NULL else 0)
         size += 4 * (
             <long>self.words.room + self.tokens.room + self.exits.room + self.exit_counts.room + self.counted.room
             + self.longest_first.room)

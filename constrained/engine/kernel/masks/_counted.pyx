@@ -20,7 +20,7 @@ from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 from constrained.engine.memory._memory cimport allotted, cleared
 from constrained.engine.memory._meter cimport Meter, ask, work
-from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free, ints_room
+from constrained.engine.kernel._tables cimport Ints, ints_add, ints_extend, ints_free, ints_room
 from constrained.engine.kernel._trie cimport TrieNode, Trie, clear_tokens, set_tokens
 from constrained.engine.kernel.masks._building cimport Builder, IndependentMask, stored
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
@@ -115,7 +115,12 @@ cdef class CountedMasks:
         the others."""
         cdef int i, kept = 0
         level.base = base
-        ints_room(&level.exits, base.exits.size)
+        ints_extend(&level.exits, &base.exits)
+        for i in range(base.exits.size):
+            kept += least <= base.exit_counts.at[i] <= most
+        if kept == base.exits.size:     # and what is noted of these is the base's, see `IndependentMask`
+            return 0
+        kept = 0
         ints_room(&level.base_exits, base.exits.size)
         level.next_bytes = <uint64_t*>allotted(4 * <size_t>base.exits.size + 1, 8)
         for i in range(base.exits.size):

@@ -135,7 +135,7 @@ cdef class TextEnds:
         cdef const int32_t* child
         cdef int i, node
         cdef uint64_t follow[4]
-        cdef uint64_t* below
+        cdef const uint64_t* below
         if not mask.exits.size:
             return 0
         self.automaton.follow(behind, follow)
@@ -158,7 +158,7 @@ cdef class TextEnds:
                 i += 4
             return 0
         for i in range(mask.exits.size):
-            node, below = mask.exits.at[i], mask.next_bytes + 4 * i
+            node, below = mask.exits.at[i], next_bytes(mask) + 4 * i
             if (below[0] & follow[0] | below[1] & follow[1] | below[2] & follow[2] | below[3] & follow[3]
                     and not is_apart(apart, node)):
                 self.walk.walk(self.buffer, behind, node + 1, nodes[node].end, nodes[node].depth)
@@ -233,10 +233,10 @@ cdef class TextEnds:
         cdef const TrieNode* nodes = self.trie.nodes
         cdef int i, at, stop
         cdef uint64_t follow[4]
-        cdef uint64_t* below
+        cdef const uint64_t* below
         self.automaton.follow(behind, follow)
         for i in range(mask.exits.size):
-            at, stop, below = mask.exits.at[i] + 1, nodes[mask.exits.at[i]].end, mask.next_bytes + 4 * i
+            at, stop, below = mask.exits.at[i] + 1, nodes[mask.exits.at[i]].end, next_bytes(mask) + 4 * i
             if not (below[0] & follow[0] | below[1] & follow[1] | below[2] & follow[2] | below[3] & follow[3]):
                 continue
             while at < stop:
@@ -292,7 +292,7 @@ cdef class TextEnds:
         for at in range(mask.exits.size):
             if is_apart(apart, mask.exits.at[at]):
                 continue
-            i = at if mask.base is None else mask.base_exits.at[at]
+            i = at if mask.exits.size == key.exits.size else mask.base_exits.at[at]
             first = behind.token_starts.at[i]
             buffer_tokens(self.buffer, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)
             self.walk_exits(behind, behind.exit_starts.at[i], behind.exit_starts.at[i + 1], ended)
@@ -341,6 +341,11 @@ cdef class TextEnds:
                     buffer_doubt(self.buffer, self.trie.ids, nodes[at].first, nodes[at + 1].first)
                 at += 1
         return 0
+
+
+cdef inline const uint64_t* next_bytes(IndependentMask mask) noexcept:
+    """Return the sets of bytes below the exits of a mask, those of its base where it has all of its exits."""
+    return mask.next_bytes if mask.next_bytes != NULL else mask.base.next_bytes
 
 
 cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
