@@ -28,12 +28,11 @@ OTHER_PAIR = {**PAIR, "properties": {"cb": TEXT, "d": TEXT}}
 VARIED = {
     "properties": {"p": PAIR, "q": OTHER_PAIR, "r": {**PAIR, "required": ["ab"]}, "s": {"type": "array", "items": PAIR}}
 }
-AROUND = {"properties": {
-    "n": {"properties": {"p": {**OPEN, "type": "object"}}, "type": "object"},
-    "m": {"properties": {"p": {**OPEN, "type": "object"}}, "type": "object", "required": ["c"]},
-}}  # fmt: skip
-AROUND_TWICE = {"properties": {
-    "n": {**AROUND, "type": "object"}, "m": {**AROUND, "type": "object", "required": ["z"]},
+NEEDY = {**OPEN, "type": "object", "required": ["c"]}
+HELD = {"properties": {"n": NEEDY, "m": {"properties": {"k": NEEDY}, "type": "object"}, "l": {"items": NEEDY, "type": "array"}}}
+COUNTED = {"properties": {
+    name: {"properties": {"k": {**OPEN, "type": "object", "minProperties": 2}}, "type": "object", "required": required}
+    for name, required in (("n", []), ("m", ["k", "j"]))
 }}  # fmt: skip
 WORDS = {
     name: {"properties": {key: {"enum": [word, "other"]}, "q": TEXT}, "additionalProperties": False, "type": "object"}
@@ -105,7 +104,7 @@ PAIRS = [
     (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"}]]'),
     (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"}],"'),
     (ROWS, '{"p":[{"a":"', '{"s":[[{"a":"', '"":""}]]'),
-    (ROWS, '{"p":[{"a":"', '{"q":{"a":"', '"}]'),
+    (ROWS, '{"p":[{"a":"', '{"q":{"a":"', None),
     (ROWS, '{"p":[{"c":', '{"s":[[{"c":', "0}]]"),
     (VARIED, '{"p":', '{"q":', '{"a'),
     (VARIED, '{"p":', '{"q":', '{\n"d'),
@@ -121,15 +120,18 @@ PAIRS = [
     (NESTED, '{"n":{"zz":"",', '{"zz":"",', '"":""}}'),
     (NESTED, '{"n":{"zz":"",', '{"zz":"",', '"":"' + 99 * "x" + '"}}'),
     (NESTED, '{"x":1,"m":{"a', '{"y":1,"m":{"a', 'b":""},"x"'),
-    (AROUND, '{"n":{"p":{"a":"', '{"m":{"p":{"a":"', '"}}'),
-    (AROUND, '{"n":{"p":{"a":"', '{"m":{"p":{"a":"', "}}"),
-    (AROUND, '{"n":{"p":{"a":"', '{"m":{"p":{"a":"', 99 * "}"),
-    (AROUND, '{"n":{"p":{"c":', '{"m":{"p":{"c":', "0}}"),
-    (AROUND, '{"n":{"p":{"a":"', '{"m":{"p":{"a":"', "}" + 130 * " " + "}"),
-    (AROUND, '{"n":{"p":{"c":1', '{"m":{"p":{"c":1', "}}"),
-    (AROUND, '{"n":{"p":{', '{"m":{"p":{', "}}"),
-    (AROUND_TWICE, '{"n":{"n":{"p":{"a":"', '{"m":{"n":{"p":{"a":"', '"}}}'),
-    (AROUND_TWICE, '{"n":{"n":{"p":{"a":"', '{"m":{"m":{"p":{"a":"', '"}}'),
+    (HELD, '{"n":{"a":"', '{"m":{"k":{"a":"', '","c":1}'),
+    (HELD, '{"n":{"a":"', '{"l":[{"a":"', '","c":1}'),
+    (HELD, '{"n":{"a":', '{"l":[{"a":', '"","c":1}'),
+    (HELD, '{"n":{', '{"m":{"k":{', '"c":1}'),
+    (HELD, '{"n":{"a":""', '{"l":[{"a":""', ',"c":1}'),
+    (HELD, '{"n":{"c":1,"a":"', '{"l":[{"c":1,"a":"', None),
+    (HELD, '{"n":{"c":', '{"l":[{"c":', None),
+    (COUNTED, '{"n":{"k":{"a":"', '{"m":{"k":{"a":"', '","c":1}'),
+    (COUNTED, '{"n":{"k":{"a":"', '{"m":{"k":{"a":"', '","q":1}}'),
+    (COUNTED, '{"n":{"k":{"c":1,"a":"', '{"m":{"k":{"c":1,"a":"', None),
+    (COUNTED, '{"n":{"k":{"c":1,"a":"', '{"n":{"k":{"q":1,"a":"', '","q"'),
+    (COUNTED, '{"m":{"k":{"c":1,"a":"","x":"', '{"m":{"x":1,"k":{"q":1,"a":"', '","q"'),
     ({"properties": WORDS}, '{"n":{"kx', '{"m":{"lx', 'y"'),
     ({"properties": WORDS}, '{"n":{"kx', '{"m":{"lx', '9"'),
     ({"properties": WORDS}, '{"n":{"kxy":"vx', '{"m":{"lxy":"wx', ""),

@@ -61,7 +61,7 @@ cdef class AlikeStates:
     cdef int in_object(self, int after, int parent) except -1
     cdef int beyond(self, int after, int parent, int level) except -2
     cdef int around(self, int stack, int level) except -2
-    cdef int seen(self, int after, int kind) except -2
+    cdef int seen(self, int after) except -2
     cdef int stack_kind(self, int stack, int level) except -2
     cdef int after_kind(self, int frame) except -3
     cdef int parent_kind(self, int frame, int level) except -2

@@ -14,6 +14,7 @@ within a key, what lies around the array around an object from within its texts.
     [{"id": "_              a text on [position, [array, …]]                            is like  … on [position, array]
     ["a", "b_           any text on [items, record "b]                                  is like  any text on [items]
     {"kind": "circ_     the rest of "circle" on any stack                           is like  the rest on any other
+    {"x": {"a": "_      a text in an object that needs more keys, around which lies x   is like  … anything
 
 Owns: what stacks are like, as numbers; `KeyKinds`, `TextKinds`; of states that are alike the first.  Borrows: the
 automaton, stacks, machines, positions and languages, objects; `Behind`, for the beginnings of keys; masks of texts,
@@ -24,7 +25,7 @@ Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit,
 Refused: what is left of names where only names may come, behind their quote, which is seen in nearly every mask;
 machine states alike by all that they lead to, as arrays are: to write that down took more than it saved.  Stacks alike
 by a walk over all that tokens have behind a quote: it makes the states that composing makes, and some more.
-PERF: first tests of 300 schemas of MaskBench: of 20,665 masks of new states 12,766 are found so, in 0.3 µs each, and
+PERF: first tests of 300 schemas of MaskBench: of 20,665 masks of new states 13,122 are found so, in 0.3 µs each, and
 the median step, mask and advance, takes 2.3 µs instead of 4.8.
 """
 from cython cimport final
@@ -312,6 +313,8 @@ cdef class AlikeStates:
             return parent
         if 0 <= after < KINDS and not after & 1 and m.kind != PLAIN and (m.kind == POSITION or not m.more):
             t = &self.objects.keys.tables[self.objects.keys.sets[m.set].table]
+            if t.closing == BRACKET and (m.kind == POSITION or m.kind == BEGIN) and self.kinds.is_held(m.set):
+                return FAR
             if t.closing == BRACKET:
                 return self.around(parent, level + 1)
         return self.stack_kind(parent, level + 1)
@@ -324,7 +327,7 @@ cdef class AlikeStates:
             return kind if kind != NOT_ASKED else stack
         for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
             after, record = self.after_kind(i), self.stacks.frames.at[i + 1]
-            seen = self.seen(self.stacks.frames.at[i], after) if record < 0 else UNIQUE
+            seen = self.seen(after) if record < 0 else UNIQUE
             parent = -1
             if seen == UNIQUE:
                 kind = self.kinds.number(pair(kind, after), pair(record, self.parent_kind(i, level)))
@@ -335,12 +338,14 @@ cdef class AlikeStates:
         note(&self.around_kinds, stack, kind)
         return kind
 
-    cdef int seen(self, int after, int kind) except -2:
-        """Return what tokens see of a machine state of some kind behind an object's bracket, UNIQUE: not known."""
-        if after < 0 or after & 1 or self.machines.at[after >> 1].flags & DISPATCH:
+    cdef int seen(self, int after) except -2:
+        """Return what tokens see of a machine state of no object behind an object's bracket, UNIQUE: not known."""
+        if not 0 <= after < KINDS or after & 1:
+            return UNIQUE
+        if self.machines.at[after >> 1].kind != PLAIN or self.machines.at[after >> 1].flags & DISPATCH:
             return UNIQUE
         self.kinds.known_facts()
-        return self.kinds.around.kind(kind, after)
+        return self.kinds.around.kind(after)
 
     cdef int stack_kind(self, int stack, int level) except -2:
         """Return what a stack is like: its own number, or one from KINDS on."""

@@ -61,6 +61,7 @@ cdef class KeyKinds:
     cdef int opened_kind(self, int q) except -3
     cdef long held(self) noexcept
     cdef bint is_plain(self, str name) except -1
+    cdef bint is_held(self, int set_) except -1
     cdef bint is_open(self, int set_) except -1
     cdef bint has_plain_names(self, int set_) except -1
     cdef bint may_be_special(self, int set_, int length, int last) noexcept

@@ -171,8 +171,7 @@ cdef class KeyKinds:
         if self.set_kind(m.set) == UNIQUE or self.facts.closes:
             return UNIQUE
         m.extra += t.names if m.kind == OTHER else 0
-        value = self.expansion.value(&m)
-        value = self.values.kind(value, value)
+        value = self.values.kind(self.expansion.value(&m))
         if value < 0:
             return UNIQUE
         behind = self.going_on(m.set) if self.values.leaves.at[value] else -1
@@ -248,6 +247,18 @@ cdef class KeyKinds:
         ints_room(&self.objects.offers, t.width + 1)
         offered = self.keys.offer(w, t, self.objects.offers.at, &needed)
         return self.number(pair(SET, shape), pair(offered, needed == 0 and w.count >= t.least))
+
+    cdef bint is_held(self, int set_) except -1:
+        """Say whether no token ends the object, where a value ends behind these keys: more are needed."""
+        cdef const Written* w
+        cdef const Table* t
+        cdef int needed = 0
+        if self.set_kind(set_) == UNIQUE or self.facts.closes:
+            return False
+        w, t = &self.keys.sets[set_], &self.keys.tables[self.keys.sets[set_].table]
+        ints_room(&self.objects.offers, t.width + 1)
+        self.keys.offer(w, t, self.objects.offers.at, &needed)
+        return needed > 0 or w.count < t.least
 
     cdef bint has_offers(self, int set_) except -1:
         """Say whether a name may come next, and note which in the offers of `Objects`."""

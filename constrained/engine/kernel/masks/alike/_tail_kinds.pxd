@@ -10,14 +10,14 @@ from constrained.engine.kernel.masks.alike._tails cimport LONGEST_TAIL, MOST_TAI
 cdef class TailKinds:
     cdef Automaton automaton        # borrowed
     cdef Tails tails                # what tokens have left; None: not asked for
-    cdef Map ids                    # (what is walked, 0) -> index and one, 0: UNLIKE
+    cdef Map ids                    # (machine state, 0) -> index and one, 0: UNLIKE
     cdef dict kinds                 # what tokens do in a state, and where it may end -> index
     cdef Ints leaves                # of each kind: whether a token goes on behind its end
     cdef long bytes                 # that all this takes; an estimate
     cdef int path[LONGEST_TAIL + 1]
     cdef int16_t found[2 * MOST_TAILS]  # nodes that are alive, each with -1 behind it where tokens leave
 
-    cdef int kind(self, int name, int q) except -2
+    cdef int kind(self, int q) except -2
     cdef int clear(self) except -1
     # internals
     cdef void release(self) noexcept

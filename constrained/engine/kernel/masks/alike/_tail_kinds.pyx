@@ -46,15 +46,12 @@ cdef class TailKinds:
         self.kinds, self.bytes = {}, 0
         return 0
 
-    cdef int kind(self, int name, int q) except -2:
-        """Return the index of what tokens do in a machine state, UNLIKE: not known.
-
-        name: what all states have in common that are as well known by this one.
-        """
-        cdef int known = map_get(&self.ids, <uint64_t>name, 0)
+    cdef int kind(self, int q) except -2:
+        """Return the index of what tokens do in a machine state, UNLIKE: not known."""
+        cdef int known = map_get(&self.ids, <uint64_t>q, 0)
         if known < 0:
             known = self.walked(q) + 1
-            map_put(&self.ids, <uint64_t>name, 0, known)
+            map_put(&self.ids, <uint64_t>q, 0, known)
             self.bytes += KEPT
         return known - 1
 
