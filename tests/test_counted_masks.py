@@ -13,6 +13,7 @@ from laws import assert_kernels_agree, hard_vocabulary, unpacked
 from constrained import Grammar, Vocabulary, compile
 from constrained.engine.kernels import kernel_class
 
+SHORT = {"type": "string", "maxLength": 40}
 LETTERS = "ab 日é🎉xyz"
 
 
@@ -54,6 +55,12 @@ def kernels(schema: object, vocabulary: Vocabulary) -> list[tuple[object, int]]:
         {"pattern": "^[a-z ]{2,25}$", "type": "string"},
         {"type": "object", "additionalProperties": {"type": "string", "maxLength": 9}, "minProperties": 1},
         {"propertyNames": {"maxLength": 8}, "type": "object"},
+        {
+            "type": "object",
+            "properties": {"a": SHORT, "b": {"type": "array", "items": SHORT, "minItems": 2}},
+            "required": ["a", "b"],
+            "additionalProperties": False,
+        },
         {"anyOf": [{"type": "string", "maxLength": 7}, {"type": "string", "minLength": 8}]},
         {"anyOf": [{"type": "string", "maxLength": 7}, {"type": "integer"}, {"pattern": "^[ab ]{0,20}$"}]},
     ],
@@ -64,6 +71,18 @@ def test_every_level_is_that_of_a_walk(name, schema):
     forget_grammars(vocabulary)
     for seed in range(3):
         assert_kernels_agree(vocabulary, kernels(schema, vocabulary), 12, seed)
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_what_leaves_texts_is_noted_of_each_place(name):
+    vocabulary = VOCABULARIES[name]
+    forget_grammars(vocabulary)
+    schema = {"type": "object", "properties": {"a": SHORT, "b": {"type": "array", "items": SHORT}}, "required": ["a", "b"]}
+    places = kernels(schema, vocabulary)
+    for before in (b'{"a": "', b'{"a": "", "b": ["', b'{"c": 1, "b": [], "a": "'):
+        for count in range(41):
+            masks = [kernel.mask(kernel.step_bytes(start, before + count * b"x")) for kernel, start in places]
+            assert masks[0].tolist() == masks[1].tolist(), (before, count)
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
