@@ -37,6 +37,7 @@ from constrained.engine.memory._meter cimport LITTLE, Meter
 from constrained.engine.memory._turnstile cimport Turnstile
 from constrained.engine.kernel._rows cimport bitmask_row, exact
 from constrained.engine.kernel._trie cimport Trie
+from constrained.engine.kernel._widening cimport widen
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNKNOWN, known_successor
 from constrained.engine.kernel.automaton._closure cimport Closure, FINAL
 from constrained.engine.kernel.automaton._dispatch cimport Dispatches
@@ -53,6 +54,7 @@ from constrained.engine.kernel.masks._walk cimport Walk
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions
 
+from constrained.errors import LimitExceeded
 from constrained.work import Preempted
 
 import numpy as np
@@ -331,6 +333,17 @@ cdef class Kernel:
         cdef bint used = self.used
         self.used = False
         return used
+
+    def make_room(self):
+        """Make room for what a text may add, unless a thread is at work in here, which makes its own."""
+        if self.gone or self.turnstile.is_inherited() or not self.turnstile.try_pass():
+            return
+        try:
+            widen(self.composer)
+        except (LimitExceeded, MemoryError):
+            pass                # which is for whoever needs the room
+        finally:
+            self.turnstile.unlock()
 
     def allow(self, long size):
         """Set the bound."""

@@ -15,7 +15,7 @@ from constrained.engine.memory._memory cimport cleared, enlarged
 
 cdef enum:
     MOVED = 8       # slots of an old table for each new entry: two would do
-    SMALL = 1024    # slots of a table that moves at once
+    SMALL = 1024    # slots of a table that moves at once; such a table, or a vector of so many, is not widened
     NEAR = 4        # slots that are tried where the neighbours of a key stand, before those that its hash says
 
 
@@ -52,6 +52,11 @@ cdef inline int ints_extend(Ints* v, const Ints* more) except -1:
         memcpy(v.at + v.size, more.at, 4 * <size_t>more.size)
         v.size += more.size
     return 0
+
+
+cdef inline int ints_widen(Ints* v) except -1:
+    """Make room for half as many numbers again, where there is less and growing takes time."""
+    return ints_room(v, v.size // 2) if v.size >= SMALL else 0
 
 
 cdef inline void ints_free(Ints* v) noexcept:
@@ -172,6 +177,11 @@ cdef inline int map_grow(Map* m) except -1:
     if m.old != NULL and m.old_mask < SMALL:
         map_move(m, SMALL)
     return 0
+
+
+cdef inline int map_widen(Map* m) except -1:
+    """Take a larger table where the next half as many entries would need one and growing takes time."""
+    return map_grow(m) if m.old == NULL and m.mask >= SMALL - 1 and 3 * <uint64_t>m.size > m.mask else 0
 
 
 cdef inline void map_free(Map* m) noexcept:

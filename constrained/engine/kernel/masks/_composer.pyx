@@ -27,7 +27,7 @@ from constrained.engine.kernel.automaton._dispatch cimport Dispatches
 from constrained.engine.kernel.automaton._machines cimport Machine, Machines
 from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.masks._behind cimport Behind
-from constrained.engine.kernel.masks._building cimport IndependentMask
+from constrained.engine.kernel.masks._building cimport IndependentMask, stored
 from constrained.engine.kernel.masks._mask_buffer cimport (
     Mask, buffer_begin, buffer_clear, buffer_end, buffer_has, buffer_token, buffer_tokens, buffer_words,
     is_same_mask, mask_bytes, pack)
@@ -221,13 +221,31 @@ cdef class Composer:
     cdef IndependentMask shared(self, const InMember* member, int node):
         """Return what the states share that have a lonely state, None: nothing, or it is met for the first time."""
         cdef int lonely = member.lonely, index = self.shared_states.index(lonely, node)
+        cdef IndependentMask made
         if index == NOT_MET:
-            return None
+            return self.shared_by_name(member, node)
         found = self.shared_states.masks[index]
         if found is TO_MAKE:
             if self.sharing:
                 return None
-            found = self.shared_states.masks[index] = self.make_shared(lonely, node)
+            found = made = self.make_shared(lonely, node)
+            self.shared_states.masks[index] = made
+            self.bytes += made.size if made is not None else 0
+        return found
+
+    cdef IndependentMask shared_by_name(self, const InMember* member, int node):
+        """Return what states share that is the same in all grammars, and kept with the vocabulary, None: nothing."""
+        cdef IndependentMask found
+        name = self.shared_states.name(member.lonely, member.behind)
+        if name is None:
+            return None
+        key = ("member", name, node)
+        found = stored(self.masks.entries, key)
+        if found is None and not self.sharing and key not in self.masks.entries:
+            found = self.make_shared(member.lonely, node)
+            self.masks.store.put(key, found, found.size if found is not None else 0)
+        if found is not None:
+            self.shared_states.masks[self.shared_states.index(member.lonely, node)] = found
         return found
 
     cdef IndependentMask make_shared(self, int lonely, int node):
@@ -245,7 +263,6 @@ cdef class Composer:
         if finished:
             self.meter.ticks += TRIED * self.buffer.todo.doubtful.size
             made = self.shared_states.gathered(made, lonely, node, &self.buffer)
-            self.bytes += made.size if made is not None else 0
         buffer_clear(&self.buffer)
         self.buffer, self.aside, self.sharing = self.aside, self.buffer, False
         return made if finished else None

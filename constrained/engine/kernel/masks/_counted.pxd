@@ -27,6 +27,8 @@ cdef class CountedMasks:
     cdef int keep_short(self, IndependentMask level, IndependentMask base, int most) except -1
     cdef int keep_exits(self, IndependentMask level, IndependentMask base, int least, int most) except -1
     cdef IndependentMask within(self, int most)
+    cdef IndependentMask make_within(self, int most)
+    cdef IndependentMask copied(self, IndependentMask mask)
     cdef int list_long(self, IndependentMask base) except -1
     cdef int note_long(self, IndependentMask base, int token, int count, uint32_t* met, Ints* found) except -1
     cdef int sort_long(self, IndependentMask base, const Ints* found) except -1

@@ -65,6 +65,8 @@ cdef class CountedMasks:
         body = self.positions.body(self.positions.spelling(spelling), self.languages.number(endless(characters)))
         made = self.builder.build(2 * body + 1, -1, True)
         self.list_long(made)
+        if made.all_long and stored(self.entries, ("within", made.all_long - 1)) is None:
+            self.make_within(made.all_long - 1)
         return self.kept(key, made)
 
     cdef IndependentMask kept(self, tuple key, IndependentMask mask):
@@ -77,10 +79,8 @@ cdef class CountedMasks:
 
     cdef IndependentMask limited(self, IndependentMask base, int least, int most):
         """Return the mask of least to most characters from that of any number."""
-        cdef IndependentMask level = IndependentMask()
+        cdef IndependentMask level = self.copied(base)
         cdef int i = 0
-        level.bits = <uint32_t*>allotted(self.trie.words + BLOCK, 4)
-        memcpy(level.bits, base.bits, 4 * (<size_t>self.trie.words + BLOCK))
         if most >= base.all_long:
             while i < base.longest_first.size and base.longest_first.at[i + 1] > most:
                 level.bits[base.longest_first.at[i] >> 5] &= ~(<uint32_t>1 << (base.longest_first.at[i] & 31))
@@ -134,27 +134,36 @@ cdef class CountedMasks:
         return 0
 
     cdef IndependentMask within(self, int most):
-        """Return the tokens of no more than `most` characters; bits of ids without a text mean nothing."""
-        cdef IndependentMask found
-        cdef int i, token, count, short
-        key = ("within", most)
-        known = stored(self.entries, key)
-        if known is not None:
-            return known
-        found = IndependentMask()
-        found.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
-        work(self.meter, self.trie.words)
-        count, short = self.trie.nodes[self.trie.count].first, self.trie.with_at_most[min(most, self.trie.longest)]
-        if 2 * short < count:
-            for i in range(short):
+        """Return the tokens of no more than `most` characters."""
+        found = stored(self.entries, ("within", most))
+        return found if found is not None else self.make_within(most)
+
+    cdef IndependentMask make_within(self, int most):
+        """Make the tokens of no more than so many characters, for all numbers up to `most`, and return the last.
+
+        PERF: one by one, each from nothing, they are 70 µs of a step; all that texts need of 128,000 tokens, 12, are
+        made in 300.
+        """
+        cdef IndependentMask made = IndependentMask()
+        cdef int i, token, characters, first = 0
+        made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
+        for characters in range(most + 1):
+            if characters:
+                made = self.copied(made)
+            for i in range(first, self.trie.with_at_most[min(characters, self.trie.longest)]):
                 token = self.trie.fewest_first[i]
-                found.bits[token >> 5] |= <uint32_t>1 << (token & 31)
-        else:
-            memset(found.bits, 0xFF, 4 * self.trie.words)
-            for i in range(short, count):
-                token = self.trie.fewest_first[i]
-                found.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-        return self.kept(key, found)
+                made.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+            first = self.trie.with_at_most[min(characters, self.trie.longest)]
+            work(self.meter, self.trie.words)
+            self.kept(("within", characters), made)
+        return made
+
+    cdef IndependentMask copied(self, IndependentMask mask):
+        """Return another mask with the same tokens."""
+        cdef IndependentMask made = IndependentMask()
+        made.bits = <uint32_t*>allotted(self.trie.words + BLOCK, 4)
+        memcpy(made.bits, mask.bits, 4 * (<size_t>self.trie.words + BLOCK))
+        return made
 
     # -- what is noted of a base ---------------------------------------------------------------------------------------
 

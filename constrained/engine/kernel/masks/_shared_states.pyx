@@ -9,12 +9,16 @@ made for that once, with the nodes at which tokens leave the member, and all tha
     {"name": {"key": _      configurations  string       on  [position behind "key", [position behind "name", …]]
                             lonely state    string       on  [beyond]
 
+Before values that are the same in all grammars lonely states have names, by which their masks are kept with the
+vocabulary: of `"key": ` with any value behind it only the way out of the value is walked in a new grammar.
+
 Owns: which state is lonely for which, and the shared masks; they refer to states, so they go with the kernel.  Borrows:
 the automaton, which it adds states to; stacks, machines and objects; `Expansion`, for the number of a value.
 Invariants: a state and its lonely one read the same up to the end of the member, and behind it a state goes on as its
 `behind` does on `parent`.  The stack beyond has one frame, of LEAVES, as OUTSIDE has, where nothing is put off.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/laws.py`.
-Refused: to share what is met once, which costs more than it saves; members of objects that are not native.
+Refused: to share what is met once and has no name, which costs more than it saves; members of objects that are not
+native.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t
@@ -30,6 +34,7 @@ from constrained.engine.kernel.masks._building cimport Counter, IndependentMask
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK, MaskBuffer, buffer_has
 
 TO_MAKE = object()      # what was met once
+cdef bytes BEFORE = b": "       # what is written before a value
 
 cdef enum:
     DEEPEST = 4         # frames between a configuration and the member's end
@@ -44,7 +49,7 @@ cdef class SharedStates:
     def __cinit__(self, Automaton automaton, Expansion expansion, Counter counter):
         self.automaton, self.stacks, self.machines = automaton, automaton.stacks, automaton.machines
         self.expansion, self.objects, self.counter = expansion, expansion.objects, counter
-        self.masks = []
+        self.masks, self.names, self.named = [], {}, set()
 
     def __dealloc__(self):
         ints_free(&self.configurations)
@@ -53,7 +58,7 @@ cdef class SharedStates:
     cdef int clear(self) except -1:
         """Forget all states."""
         map_free(&self.ids)
-        self.masks = []
+        self.masks, self.names, self.named = [], {}, set()
         return 0
 
     cdef bint find(self, int state, InMember* member) except -1:
@@ -123,6 +128,44 @@ cdef class SharedStates:
             map_put(&self.ids, lonely, node, len(self.masks) - 1)
             return NOT_MET
         return found
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    cdef object name(self, int lonely, int behind):
+        """Return what a lonely state is called in all grammars, None: it has no name.
+
+        behind: the position behind the member.  Named are the places before values that are the same in all grammars,
+        see `ObjectTable.shared`, and behind their colon.
+        """
+        cdef int table = self.objects.keys.sets[self.machines.at[behind >> 1].set].table
+        if table not in self.named:
+            self.name_values(table)
+        return self.names.get(lonely)
+
+    cdef int name_values(self, int table) except -1:
+        """Give the states before the values of a table's cells names, where these values were met."""
+        cdef int i, value, first = self.objects.keys.tables[table].names
+        cdef tuple shared = self.objects.keys.table_objects[table].shared
+        cdef bint met = True
+        for i in range(len(shared)):
+            value = self.objects.keys.tables[table].values[first + i]
+            met = met and value >= 0
+            if shared[i] is not None and value >= 0:
+                self.name_states(shared[i], self.objects.keys.tables[table].colon, value)
+        if met:
+            self.named.add(table)
+        return 0
+
+    cdef int name_states(self, object name, int colon, int value) except -1:
+        """Give the lonely states before a value, and behind what may be read before it, names."""
+        cdef int stack = self.stacks.push(value, -1, self.stacks.push(LEAVES, -1, BOTTOM))
+        cdef int state = self.automaton.enter(colon, stack, 0), i = 0
+        while state != DEAD and state not in self.names:
+            self.names[state] = name, i
+            if i < len(BEFORE):
+                state = self.automaton.next_state(state, BEFORE[i])
+            i += 1
+        return 0
 
     # -- masks ---------------------------------------------------------------------------------------------------------
 
