@@ -20,6 +20,7 @@ from constrained.machine import END, Edges
 
 pytest.importorskip("constrained.engine.kernel._kernel")
 faults = pytest.importorskip("constrained.benchmarks.faults")
+memory = pytest.importorskip("constrained.engine.memory._memory")
 
 VOCABULARY = hard_vocabulary()
 
@@ -33,6 +34,31 @@ def test_a_refused_allocation_leaves_nothing_behind(case):
 @pytest.mark.parametrize("case", faults.CASES)
 def test_an_interrupt_leaves_nothing_behind(case):
     assert faults.check(case, "interrupt", every=131) > 3
+
+
+def allocations(call):
+    """Return how many blocks of memory a call asks for."""
+    memory.refuse(1 << 40)
+    try:
+        call()
+    finally:
+        left = memory.refuse(-1)
+    return (1 << 40) - left
+
+
+def test_room_is_made_between_texts():
+    """What a text of half as many states as there are would make grow has grown before it."""
+    grammar = c.Grammar.from_json_schema({"type": "string", "pattern": "^([ab]{3}){0,3000}$"})
+    kernel, start = c.compile(grammar, VOCABULARY).place()
+    state = kernel.step_bytes(start, b'"' + b"a" * 2000)
+    assert allocations(kernel.make_room) > 0
+    assert allocations(kernel.make_room) == 0
+    state = kernel.step_bytes(state, b"a" * 700)
+    memory.refuse(0)
+    kernel.make_room()  # which is no reason to fail
+    memory.refuse(-1)
+    assert allocations(kernel.make_room) > 0
+    assert kernel.step_bytes(state, b"b" * 300 + b'"') > 0
 
 
 # instructions behind which CPython looks for signals

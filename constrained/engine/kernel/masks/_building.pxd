@@ -88,5 +88,7 @@ cdef class Builder:
     cdef int keep_run(self, int first, int last) except -1
     cdef int gather(self, IndependentMask made, int node, bint bare) except -1
     cdef int gather_few(self, IndependentMask made, bint bare) except -1
+    cdef int list_token(self, IndependentMask made, int token) except -1
+    cdef int take_words(self, IndependentMask made) noexcept
     cdef int keep_exit(self, IndependentMask made, const int32_t* trail, int depth, int extra) except -1
     cdef int count_all(self, IndependentMask made, int first, int last, int more) except -1

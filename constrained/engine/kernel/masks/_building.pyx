@@ -258,30 +258,39 @@ cdef class Builder:
 
         PERF: 16 KB that are cleared, looked through and met for the first time are 7 µs.
         """
-        cdef const int32_t* ids = self.trie.ids
         cdef const int32_t* runs = self.runs.at
-        cdef uint32_t* bits = self.aside
-        cdef int32_t* word
         cdef int i, j
         try:
             for j in range(0, self.runs.size, 2):
                 for i in range(runs[j], runs[j + 1]):
-                    if not bits[ids[i] >> 5]:
-                        ints_room(&made.words, 2)
-                        ints_put(&made.words, ids[i] >> 5)
-                        ints_put(&made.words, 0)
-                    bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
+                    self.list_token(made, self.trie.ids[i])
             if bare:
-                drop_covered(&made.exits, self.trie, bits)
+                drop_covered(&made.exits, self.trie, self.aside)
             if made.words.size > 2 * LISTED:
                 made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
         finally:
-            for i in range(0, made.words.size, 2):
-                word = &made.words.at[i]
-                word[1] = <int32_t>bits[word[0]]
-                if made.bits != NULL:
-                    made.bits[word[0]] = bits[word[0]]
-                bits[word[0]] = 0
+            self.take_words(made)
+        return 0
+
+    cdef int list_token(self, IndependentMask made, int token) except -1:
+        """Add a token to the listed words of a mask; their bits stand aside until `take_words`."""
+        if not self.aside[token >> 5]:
+            ints_room(&made.words, 2)
+            ints_put(&made.words, token >> 5)
+            ints_put(&made.words, 0)
+        self.aside[token >> 5] |= <uint32_t>1 << (token & 31)
+        return 0
+
+    cdef int take_words(self, IndependentMask made) noexcept:
+        """Give a mask, and its listed words, the bits that stand aside."""
+        cdef int i
+        cdef int32_t* word
+        for i in range(0, made.words.size, 2):
+            word = &made.words.at[i]
+            word[1] = <int32_t>self.aside[word[0]]
+            if made.bits != NULL:
+                made.bits[word[0]] = self.aside[word[0]]
+            self.aside[word[0]] = 0
         return 0
 
     cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* extra, int32_t* trail) except -1:

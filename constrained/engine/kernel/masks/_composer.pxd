@@ -56,7 +56,6 @@ cdef class Composer:
     cdef bint add_state(self, int state) except -1
     cdef bint add_shared(self, int state, int node) except -1
     cdef IndependentMask shared(self, const InMember* member, int node)
-    cdef IndependentMask shared_by_name(self, const InMember* member, int node)
     cdef IndependentMask make_shared(self, int lonely, int node)
     cdef bint add_all(self) except -1
     cdef int try_doubtful(self, int state) except -1

@@ -41,7 +41,7 @@ from constrained.engine.kernel.masks.alike._alike_states cimport AlikeStates
 from constrained.engine.kernel.masks.alike._key_kinds cimport UNIQUE
 from constrained.engine.kernel.texts._positions cimport Positions
 
-from constrained.engine.kernel.masks._shared_states import TO_MAKE
+from constrained.engine.kernel.masks._shared_states import TO_MAKE, TOO_LARGE
 
 cdef enum:
     ADDED = 32          # ticks that it takes to add a context-independent mask
@@ -219,34 +219,30 @@ cdef class Composer:
         return self.add_all() if node < 0 else True     # else whoever works the list off goes on with it
 
     cdef IndependentMask shared(self, const InMember* member, int node):
-        """Return what the states share that have a lonely state, None: nothing, or it is met for the first time."""
-        cdef int lonely = member.lonely, index = self.shared_states.index(lonely, node)
+        """Return what the states share that have a lonely state, None: nothing, or it is met for the first time: by the
+        vocabulary, if the state has a name, else by this kernel."""
         cdef IndependentMask made
-        if index == NOT_MET:
-            return self.shared_by_name(member, node)
-        found = self.shared_states.masks[index]
-        if found is TO_MAKE:
-            if self.sharing:
-                return None
-            found = made = self.make_shared(lonely, node)
-            self.shared_states.masks[index] = made
-            self.bytes += made.size if made is not None else 0
-        return found
-
-    cdef IndependentMask shared_by_name(self, const InMember* member, int node):
-        """Return what states share that is the same in all grammars, and kept with the vocabulary, None: nothing."""
-        cdef IndependentMask found
-        name = self.shared_states.name(member.lonely, member.behind)
-        if name is None:
-            return None
-        key = ("member", name, node)
-        found = stored(self.masks.entries, key)
-        if found is None and not self.sharing and key not in self.masks.entries:
-            found = self.make_shared(member.lonely, node)
-            self.masks.store.put(key, found, found.size if found is not None else 0)
-        if found is not None:
+        cdef int index = self.shared_states.index(member.lonely, node)
+        if index != NOT_MET and self.shared_states.masks[index] is not TO_MAKE:
+            return self.shared_states.masks[index]
+        name = self.shared_states.name(member)
+        key = None if name is None else ("member", name, node)
+        found = stored(self.masks.entries, key) if key is not None else None
+        if found is not None and found is not TO_MAKE:
+            found = None if found is TOO_LARGE else found
             self.shared_states.masks[self.shared_states.index(member.lonely, node)] = found
-        return found
+            return found
+        if index == NOT_MET and found is None or self.sharing:
+            if key is not None:
+                self.masks.store.put(key, TO_MAKE, 0)
+            return None
+        made = self.make_shared(member.lonely, node)
+        self.shared_states.masks[self.shared_states.index(member.lonely, node)] = made
+        if key is not None:
+            self.masks.store.put(key, TOO_LARGE if made is None else made, made.size if made is not None else 0)
+        elif made is not None:
+            self.bytes += made.size
+        return made
 
     cdef IndependentMask make_shared(self, int lonely, int node):
         """Return a mask of what leads from a lonely state to a live one, with the nodes at which tokens leave the

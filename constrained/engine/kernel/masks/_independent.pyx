@@ -247,17 +247,12 @@ cdef class IndependentMasks:
 
     cdef int list_words(self, IndependentMask made) except -1:
         """List the tokens of a part as pairs (word, its bits)."""
-        cdef int i, word
-        cdef uint32_t* bits = <uint32_t*>cleared(self.trie.words, 4)
-        for i in range(made.tokens.size):
-            bits[made.tokens.at[i] >> 5] |= <uint32_t>1 << (made.tokens.at[i] & 31)
+        cdef int i
         try:
-            for word in range(self.trie.words):
-                if bits[word]:
-                    ints_add(&made.words, word)
-                    ints_add(&made.words, <int32_t>bits[word])
+            for i in range(made.tokens.size):
+                self.builder.list_token(made, made.tokens.at[i])
         finally:
-            free(bits)
+            self.builder.take_words(made)
         return 0
 
     # -- what is added to a mask when it is asked for ------------------------------------------------------------------

@@ -30,17 +30,18 @@ cdef class SharedStates:
     cdef Ints configurations        # of a lonely state in the making
     cdef Map ids                    # (lonely state, trie node) -> index of `masks`
     cdef list masks                 # TO_MAKE; None: one that cannot be shared
-    cdef dict names                 # of lonely states
-    cdef set named                # tables of whose cells all values have such names
+    cdef dict names                 # of lonely states; None: it has none
+    cdef Map named                  # (colon, value), 0: before these they have names
 
     cdef bint find(self, int state, InMember* member) except -1
     cdef int index(self, int lonely, int node) except -2
-    cdef object name(self, int lonely, int behind)
+    cdef object name(self, const InMember* member)
     cdef IndependentMask gathered(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer)
     cdef int clear(self) except -1
     # internals
-    cdef int name_values(self, int table) except -1
+    cdef int name_cells(self, int table, tuple shared) except -1
     cdef int name_states(self, object name, int colon, int value) except -1
+    cdef int value_of(self, int lonely) except -2
     cdef int copy_whole(self, IndependentMask made, const MaskBuffer* buffer) except -1
     cdef int settle_doubtful(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer) except -1
     cdef int moved(self, int stack, int level, InMember* member) except -2

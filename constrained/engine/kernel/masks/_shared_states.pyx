@@ -24,16 +24,20 @@ from cython cimport final
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memcpy
 from constrained.engine.memory._memory cimport cleared
-from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put
+from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put, pair
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._machines cimport Machine
 from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, POSITION
 from constrained.engine.kernel.automaton._stacks cimport BOTTOM, LEAVES
+from constrained.engine.kernel.automaton._written_keys cimport Table
 from constrained.engine.kernel.masks._building cimport Counter, IndependentMask
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK, MaskBuffer, buffer_has
 
+from constrained.machine import Text
+
 TO_MAKE = object()      # what was met once
+TOO_LARGE = object()    # of the vocabulary's: what cannot be shared
 cdef bytes BEFORE = b": "       # what is written before a value
 
 cdef enum:
@@ -49,16 +53,18 @@ cdef class SharedStates:
     def __cinit__(self, Automaton automaton, Expansion expansion, Counter counter):
         self.automaton, self.stacks, self.machines = automaton, automaton.stacks, automaton.machines
         self.expansion, self.objects, self.counter = expansion, expansion.objects, counter
-        self.masks, self.names, self.named = [], {}, set()
+        self.masks, self.names = [], {}
 
     def __dealloc__(self):
         ints_free(&self.configurations)
         map_free(&self.ids)
+        map_free(&self.named)
 
     cdef int clear(self) except -1:
         """Forget all states."""
         map_free(&self.ids)
-        self.masks, self.names, self.named = [], {}, set()
+        map_free(&self.named)
+        self.masks, self.names = [], {}
         return 0
 
     cdef bint find(self, int state, InMember* member) except -1:
@@ -131,41 +137,56 @@ cdef class SharedStates:
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
-    cdef object name(self, int lonely, int behind):
+    cdef object name(self, const InMember* member):
         """Return what a lonely state is called in all grammars, None: it has no name.
 
-        behind: the position behind the member.  Named are the places before values that are the same in all grammars,
-        see `ObjectTable.shared`, and behind their colon.
+        Named are the places before texts, and before what `ObjectTable.shared` names, up to a blank.
         """
-        cdef int table = self.objects.keys.sets[self.machines.at[behind >> 1].set].table
-        if table not in self.named:
-            self.name_values(table)
-        return self.names.get(lonely)
+        cdef int table = self.objects.keys.sets[self.machines.at[member.behind >> 1].set].table, value
+        if member.lonely not in self.names:
+            described = self.objects.keys.table_objects[table]
+            self.name_cells(table, described.shared)
+            value = self.value_of(member.lonely)
+            text = self.machines.objects[value >> 1] if value >= 0 else None
+            if type(text) is Text:
+                self.name_states((described.colon, text), self.objects.keys.tables[table].colon, value)
+            self.names.setdefault(member.lonely, None)
+        return self.names[member.lonely]
 
-    cdef int name_values(self, int table) except -1:
-        """Give the states before the values of a table's cells names, where these values were met."""
-        cdef int i, value, first = self.objects.keys.tables[table].names
-        cdef tuple shared = self.objects.keys.table_objects[table].shared
-        cdef bint met = True
+    cdef int name_cells(self, int table, tuple shared) except -1:
+        """Name the places before the values of a table's cells."""
+        cdef const Table* t = &self.objects.keys.tables[table]
+        cdef int i
         for i in range(len(shared)):
-            value = self.objects.keys.tables[table].values[first + i]
-            met = met and value >= 0
-            if shared[i] is not None and value >= 0:
-                self.name_states(shared[i], self.objects.keys.tables[table].colon, value)
-        if met:
-            self.named.add(table)
+            if shared[i] is not None and t.values[t.names + i] >= 0:
+                self.name_states(shared[i], t.colon, t.values[t.names + i])
         return 0
 
     cdef int name_states(self, object name, int colon, int value) except -1:
-        """Give the lonely states before a value, and behind what may be read before it, names."""
-        cdef int stack = self.stacks.push(value, -1, self.stacks.push(LEAVES, -1, BOTTOM))
-        cdef int state = self.automaton.enter(colon, stack, 0), i = 0
+        """Name the places before a value, unless that was done."""
+        cdef int stack = self.stacks.push(value, -1, self.stacks.push(LEAVES, -1, BOTTOM)), state, i = 0
+        if map_get(&self.named, pair(colon, value), 0) >= 0:
+            return 0
+        map_put(&self.named, pair(colon, value), 0, 0)
+        state = self.automaton.enter(colon, stack, 0)
         while state != DEAD and state not in self.names:
             self.names[state] = name, i
             if i < len(BEFORE):
                 state = self.automaton.next_state(state, BEFORE[i])
             i += 1
         return 0
+
+    cdef int value_of(self, int lonely) except -2:
+        """Return the machine state of the value that a lonely state is before, -1: it is before none."""
+        cdef int beyond = self.stacks.push(LEAVES, -1, BOTTOM), first = self.automaton.states[lonely].first, i, stack, q
+        for i in range(first, first + self.automaton.states[lonely].count, 2):
+            q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
+            if stack != beyond:
+                q = self.stacks.frames.at[self.stacks.first.at[stack]]
+                stack = self.stacks.frames.at[self.stacks.first.at[stack] + 2]
+            if stack == beyond and not q & 1:
+                return q
+        return -1
 
     # -- masks ---------------------------------------------------------------------------------------------------------
 
