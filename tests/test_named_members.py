@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from constrained.engine.kernel.masks._shared_states import TO_MAKE
 from laws import assert_kernels_agree, hard_vocabulary
 
 from constrained import Grammar, compile
-from constrained.engine.kernel.masks._shared_states import TO_MAKE
 
 TEXT = {"type": "string", "maxLength": 3}
 SCHEMAS = {
@@ -16,15 +16,26 @@ SCHEMAS = {
     "closed around open": {"properties": {"a": {"type": "object"}}, "additionalProperties": False, "type": "object"},
     "a map of texts": {"type": "object", "additionalProperties": TEXT, "minProperties": 1},
     "two cells": {"type": "object", "patternProperties": {"^a": TEXT}, "minProperties": 2},
-    "two open objects": {"type": "array", "items": {"anyOf": [{"type": "object"}, {"required": ["a"], "type": "object"}]}},
+    "two open objects": {
+        "type": "array",
+        "items": {"anyOf": [{"type": "object"}, {"required": ["a"], "type": "object"}]},
+    },
     "few keys": {"type": "object", "maxProperties": 1},
     "any value": True,
 }
-OPTIONS = [{}, {"whitespace": "compact"}, {"whitespace": "canonical"}, {"property_order": "schema"}, {"spelling": "canonical"}]
+OPTIONS = [
+    {},
+    {"whitespace": "compact"},
+    {"whitespace": "canonical"},
+    {"property_order": "schema"},
+    {"spelling": "canonical"},
+]
 
 
 def members(vocabulary):
-    return {key for key, (mask, _) in vocabulary.kernels.masks.entries.items() if key[0] == "member" and mask is not TO_MAKE}
+    return {
+        key for key, (mask, _) in vocabulary.kernels.masks.entries.items() if key[0] == "member" and mask is not TO_MAKE
+    }
 
 
 def walked(schema, vocabulary, seeds, **options):

@@ -316,7 +316,8 @@ class Constraint:
 
     def place(self) -> tuple[Kernel, int]:
         """Return the kernel in use, with room for a text, a fresh one where the last has passed its bound, and the
-        state in it where words start."""
+        state in it where words start.
+        """
         kernel = self._place[0]
         kernel.make_room()
         if kernel.is_full() and not self.vocabulary.kernels.may_grow(kernel, self.options.cache_bytes):

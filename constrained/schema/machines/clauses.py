@@ -163,9 +163,11 @@ class Clauses:
         self._presences = [0] * len(self._clauses)  # … by whose presence, whatever the value
         self._present: dict[int, int] = {}
         self._named: dict[int, dict[int, list[Conj]]] = {}
+        self._others: dict[int, list[HasOther]] = {}
         for number, clause in enumerate(self._clauses):
             for part in clause:
                 if isinstance(part, HasOther):
+                    self._others.setdefault(number, []).append(part)
                     continue
                 assert isinstance(part, (HasNamed, Absent, Present))
                 bit = machine.index[part.key]
@@ -184,11 +186,12 @@ class Clauses:
 
     def met(self, at: ObjectPosition) -> bool:
         """Say whether the object may end here as far as the open clauses go."""
-        index = self._machine.index
-        return all(
-            any(isinstance(part, Absent) and not at.written >> index[part.key] & 1 for part in clause)
-            for clause in self._open(at.clauses)
-        )
+        left, absences, written = at.clauses, self._absences, at.written
+        while left:
+            if not absences[(left & -left).bit_length() - 1] & ~written:
+                return False
+            left &= left - 1
+        return True
 
     def named(self, bit: int, conj: Conj, after: ObjectPosition) -> Iterator[Reading]:
         """Yield the ways to write a named key; `after` is the position behind it, with the clauses that were open
@@ -202,8 +205,8 @@ class Clauses:
         """Yield the ways to write a key of a cell."""
         open_ = after.clauses
         parts = []
-        for number, clause in enumerate(self._clauses):
-            demands = [part.value for part in clause if isinstance(part, HasOther) and self._inside(cell, part.keys)]
+        for number, wanted in self._others.items():
+            demands = [part.value for part in wanted if self._inside(cell, part.keys)]
             if demands and open_ >> number & 1:
                 parts.append((1 << number, demands))
         return self._readings(conj, open_, parts, after, None) if parts else iter(((conj, open_),))

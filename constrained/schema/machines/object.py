@@ -336,6 +336,8 @@ class ObjectMachine:
         """Return how many bytes it takes to tell whether a key of a cell is one of those that are used; see
         `Dispatch.tells_from`.
         """
+        if self.cells is _ANY_CELLS:
+            return None
         numbers = [scarce_from(cell.language, used) for cell in self.cells if not cell.endless]
         characters = min((number for number in numbers if number is not None), default=None)
         return None if characters is None else 3 + characters  # behind colon, value and comma
@@ -381,7 +383,7 @@ class ObjectMachine:
 
     def _options(self, readings: Iterable[Reading], after: ObjectPosition) -> Iterator[tuple[Conj, ObjectPosition]]:
         for conj, clauses in readings:
-            option = after if after.clauses == clauses else after._replace(clauses=clauses)
+            option = after if after.clauses == clauses else ObjectPosition(*after[:6], clauses, after.rank)
             if self.completable(option):
                 yield conj, option
 

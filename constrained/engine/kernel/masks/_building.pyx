@@ -258,11 +258,10 @@ cdef class Builder:
 
         PERF: 16 KB that are cleared, looked through and met for the first time are 7 µs.
         """
-        cdef const int32_t* runs = self.runs.at
         cdef int i, j
         try:
             for j in range(0, self.runs.size, 2):
-                for i in range(runs[j], runs[j + 1]):
+                for i in range(self.runs.at[j], self.runs.at[j + 1]):
                     self.list_token(made, self.trie.ids[i])
             if bare:
                 drop_covered(&made.exits, self.trie, self.aside)
@@ -283,14 +282,13 @@ cdef class Builder:
 
     cdef int take_words(self, IndependentMask made) noexcept:
         """Give a mask, and its listed words, the bits that stand aside."""
-        cdef int i
-        cdef int32_t* word
+        cdef int i, word
         for i in range(0, made.words.size, 2):
-            word = &made.words.at[i]
-            word[1] = <int32_t>self.aside[word[0]]
+            word = made.words.at[i]
+            made.words.at[i + 1] = <int32_t>self.aside[word]
             if made.bits != NULL:
-                made.bits[word[0]] = self.aside[word[0]]
-            self.aside[word[0]] = 0
+                made.bits[word] = self.aside[word]
+            self.aside[word] = 0
         return 0
 
     cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* extra, int32_t* trail) except -1:
@@ -376,15 +374,13 @@ cdef class Builder:
     cdef int note_words(self, IndependentMask mask) except -1:
         """List the words of a whole mask where most have no bit, so that it is added without a look at all of
         them."""
-        cdef const uint32_t* bits = mask.bits
         cdef int i, count = 0, words = self.trie.words
         for i in range(words):
-            count += bits[i] != 0
-        if 8 * count <= words:
-            for i in range(words):
-                if bits[i]:
-                    ints_add(&mask.words, i)
-                    ints_add(&mask.words, <int32_t>bits[i])
+            count += mask.bits[i] != 0
+        for i in range(words if 8 * count <= words else 0):
+            if mask.bits[i]:
+                ints_add(&mask.words, i)
+                ints_add(&mask.words, <int32_t>mask.bits[i])
         return 0
 
     cdef int note_bytes(self, IndependentMask mask) except -1:
