@@ -52,11 +52,16 @@ def test_compiled_numbers_are_what_the_plain_ones_are(
         if (numbers := normal(_range(low, high, integer, open_=open_))) is not None
     ]
     found = [_walked(numbers, spelling) for numbers in sets]
-    for module, name in ((language, "BoundedStates"), (settled, "QuickStates"), (exponents, "quick_digits")):
-        monkeypatch.setattr(module, name, None)
+    _without_compiled(monkeypatch)
     _forget()
     for numbers, compiled in zip(sets, found, strict=True):
         assert _walked(numbers, spelling) == compiled, numbers
+
+
+def _without_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = (language, "BoundedStates"), (settled, "QuickStates"), (exponents, "quick_digits"), (exponents, "quick_start")
+    for module, name in compiled:
+        monkeypatch.setattr(module, name, None)
 
 
 def _range(low: str | None, high: str | None, integer: bool | None, *, open_: bool) -> NumberRange:
@@ -84,8 +89,7 @@ def test_numbers_that_are_left_out_are_read_with_the_others(monkeypatch: pytest.
     numbers = NumberRange(low=Fraction(-3), high=Fraction(250))
     without = frozenset({Fraction(0), Fraction(25), Fraction("0.5")})
     compiled = _walked(numbers, JSON_NUMBERS, without)
-    for module, name in ((language, "BoundedStates"), (settled, "QuickStates"), (exponents, "quick_digits")):
-        monkeypatch.setattr(module, name, None)
+    _without_compiled(monkeypatch)
     _forget()
     assert _walked(numbers, JSON_NUMBERS, without) == compiled
 
@@ -99,6 +103,20 @@ def test_exponents_of_any_size(spelling: NumberSpelling, monkeypatch: pytest.Mon
 
     compiled = outcomes()
     monkeypatch.setattr(exponents, "quick_digits", None)
+    assert outcomes() == compiled
+
+
+@pytest.mark.parametrize("spelling", [JSON_NUMBERS, PYTHON_NUMBERS], ids=["json", "python"])
+def test_starts_of_exponents_of_any_size(spelling: NumberSpelling, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = [end for size in EXPONENTS[1:] for end in (size, -(size or 0))]
+    spans = [(low, high) for low in [None, *ends] for high in [None, *ends] if None in (low, high) or low <= high]
+
+    def outcomes() -> list[Any]:
+        return [_texts(exponents.exponent(span, spelling)) for span in spans]
+
+    compiled = outcomes()
+    _without_compiled(monkeypatch)
+    _forget()
     assert outcomes() == compiled
 
 

@@ -107,7 +107,7 @@ cdef class Bounded(Numbers):
         if self.key.gap or self.key.phase == POINT and not self.reader.bare:
             return None
         scale = self.reader.scale(self.key)
-        return None if scale is None else self.reader.settled.start_of(scale, self.reader.spelling)
+        return None if scale is None else self.reader.settled.exponent((<tuple>scale)[0], (<tuple>scale)[1])
 
 
 @final

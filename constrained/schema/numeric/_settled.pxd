@@ -17,7 +17,7 @@ cdef class Numbers:
 
 cdef class SettledStates:
     cdef readonly object spelling
-    cdef dict states, exponents
+    cdef dict states
     cdef object start_of
     cdef bint bare_point, underscores
     cdef get(self, int phase, least, most, bint whole, long long zeros, long long fraction, bint gap)
