@@ -120,6 +120,39 @@ def test_starts_of_exponents_of_any_size(spelling: NumberSpelling, monkeypatch: 
     assert outcomes() == compiled
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("spelling", [JSON_NUMBERS, PYTHON_NUMBERS], ids=["json", "python"])
+@pytest.mark.parametrize("digits", [0, 1, 2, 3])
+def test_states_for_few_digits_agree_on_them(
+    digits: int, spelling: NumberSpelling, monkeypatch: pytest.MonkeyPatch, *, compiled: bool
+) -> None:
+    if not compiled:
+        _without_compiled(monkeypatch)
+    table, ends = settled.settled_states(spelling), [None, *range(-digits - 2, digits + 3)]
+    todo = [(phase, least, most, whole, zeros, fraction, gap)
+            for phase, whole, least, most, gap in itertools.product((1, 2, 3), (False, True), ends, ends, (False, True))
+            for zeros in range(digits + 4 if whole else 1)
+            for fraction in (range(1, digits + 3) if whole and phase == exponents.FRACTION else (0,))]  # fmt: skip
+    states = [state for key in todo if (state := table.state(*key)) is not None]
+    known: dict[Any, Any] = {}
+    found = {state.for_digits(digits) for state in states}
+    assert len(states) > 10 * len(found)
+    for state in states:
+        assert _agreeing(state, digits, known) == _agreeing(state.for_digits(digits), digits, known)
+
+
+def _agreeing(state: Any, digits: int, known: dict[Any, Any]) -> Any:
+    """Return what texts of so many digits lead to, none of them behind an "e"."""
+    if (state, digits) not in known:
+        known[state, digits] = state.accepts, {
+            point: _agreeing(target, digits - (point in range(48, 58)), known)
+            for low, high, target in state.edges()
+            for point in range(low, high + 1)
+            if point not in range(48, 58) or digits and hasattr(target, "for_digits")
+        }
+    return known[state, digits]
+
+
 def _texts(state: Any, longest: int = 3) -> list[Any]:
     return [state.accepts] + [
         (low, high, _texts(target, longest - 1)) for low, high, target in state.edges() if longest

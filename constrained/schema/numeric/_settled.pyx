@@ -237,6 +237,21 @@ cdef class Settled(Numbers):
         return self._edges
 
 
+    def for_digits(self, long long digits):
+        """As `settled.Settled.for_digits`."""
+        cdef long long ahead = digits if self.phase == WHOLE else 0, zeros = 0, fraction = min(self.fraction, 1)
+        least, most = self.key_least, self.key_most
+        least = None if least is None or least <= 0 else min(least, ahead + 1)
+        if most is not None and most < 0:
+            most, zeros = -1, fraction + self.whole
+        elif fraction:
+            most = None if most is None or most - self.fraction >= digits else 1 + max(most - self.fraction, 0)
+            zeros = self.zeros >= self.fraction
+        elif most is not None and most >= (digits if self.whole else ahead):
+            most = None
+        return self.table.get(self.phase, least, most, self.whole, zeros, fraction, self.gap)
+
+
 @final
 cdef class SettledStates:
     """As `settled.SettledStates`.  start_of: makes the state behind an "e", as `exponents.exponent`, of any bounds."""

@@ -43,6 +43,7 @@ cdef class IndependentMasks:
     cdef object spelling(self, int q)
     cdef int filled(self, int q) except -1
     cdef IndependentMask make_whole(self, int q)
+    cdef object mask_key(self, int q, object language)
     cdef int walked(self, int q, object language, object key) except -1
     cdef IndependentMask universal(self, int q, object spelling)
     cdef int find_exits(self, IndependentMask made, int q, int32_t* path) except -1

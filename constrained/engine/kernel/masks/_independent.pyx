@@ -30,7 +30,7 @@ from constrained.engine.kernel.masks._counted cimport CountedMasks
 from constrained.engine.kernel.masks._grouping cimport Grouping
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
-from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions
+from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions, Spelling
 
 
 @final
@@ -102,13 +102,25 @@ cdef class IndependentMasks:
             return self.counted.mask(spelling, counted)
         ask(self.meter)
         language = self.language(q)
-        key = (spelling, place, language.mask_key(self.trie.longest))
+        key = (spelling, place, self.mask_key(q, language))
         found = stored(self.entries, key)
         if found is not None:
             return found
         if simple and getattr(language, "universal_over", None) is not None:
             return self.kept(key, self.universal(q, spelling))
         return self.kept(key, self.builder.build(self.walked(q, language, key[2]), -1, False))
+
+    cdef object mask_key(self, int q, object language):
+        """Return a key of what whole tokens do in a language: of bare numbers one for as many digits as tokens have."""
+        cdef Position* p = &self.positions.at[q >> 1]
+        cdef Spelling* spelling = &self.positions.spellings[p.spelling]
+        cdef bint plain = p.place == BODY and spelling.closing < 0 and not spelling.escapes
+        for_digits = getattr(language, "for_digits", None) if plain else None
+        if for_digits is None:
+            return language.mask_key(self.trie.longest)
+        if self.store.digits is None:
+            self.store.digits = self.trie.digits()
+        return language if self.store.digits < 0 else for_digits(self.store.digits)
 
     cdef int walked(self, int q, object language, object key) except -1:
         """Return the position to walk from for q's mask: that of its key, where the key is a language as well.
