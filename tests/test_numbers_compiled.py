@@ -141,15 +141,51 @@ def test_states_for_few_digits_agree_on_them(
         assert _agreeing(state, digits, known) == _agreeing(state.for_digits(digits), digits, known)
 
 
+def test_bounds_that_few_digits_do_not_tell_apart() -> None:
+    """What is still compared with a bound stands for a settled state where the outcome makes no difference."""
+    known: dict[Any, Any] = {}
+    settled_kind, found = type(settled.settled_states(JSON_NUMBERS).state(1, None, None, False, 0, 0, False)), set()
+    ends = [None, *(Fraction(end) for end in ("0.5", "1", "12", "99.5", "65535", "2147483647", "1e9"))]
+    for least, most, integer, open_, spelling in itertools.product(
+        ends, ends, (None, True), (False, True), (JSON_NUMBERS, PYTHON_NUMBERS)
+    ):
+        numbers = NumberRange(integer, least, open_ and least is not None, most, open_ and most is not None)
+        if normal(numbers) is None:
+            continue
+        for state in [state for state in _reached(number_language((numbers,), spelling)) if _is_number(state)]:
+            for digits in range(4):
+                near = state.for_digits(digits)
+                assert _agreeing(state, digits, known) == _agreeing(near, digits, known), (numbers, digits)
+                found.add((type(state) is settled_kind, type(near) is settled_kind, digits))
+    assert found == {(*kinds, digits) for kinds in ((True, True), (False, True), (False, False)) for digits in range(4)}
+
+
+def _reached(start: Any, most: int = 60) -> list[Any]:
+    """Return the first states of a language that are met."""
+    found, todo = {start}, [start]
+    for state in itertools.islice(todo, most):  # grows meanwhile
+        for _, _, target in state.edges():
+            if target not in found:
+                found.add(target)
+                todo.append(target)
+    return todo
+
+
+def _is_number(state: Any) -> bool:
+    """Say whether a state stands before any exponent."""
+    return hasattr(state, "for_digits")
+
+
 def _agreeing(state: Any, digits: int, known: dict[Any, Any]) -> Any:
-    """Return what texts of so many digits lead to, none of them behind an "e"."""
+    """Return a number that stands for what texts of so many digits lead to, none of them behind an "e"."""
     if (state, digits) not in known:
-        known[state, digits] = state.accepts, {
-            point: _agreeing(target, digits - (point in range(48, 58)), known)
+        after = tuple([
+            (point, _agreeing(target, digits - (point in range(48, 58)), known))
             for low, high, target in state.edges()
             for point in range(low, high + 1)
-            if point not in range(48, 58) or digits and hasattr(target, "for_digits")
-        }
+            if point not in range(48, 58) or digits and _is_number(target)
+        ])
+        known[state, digits] = known.setdefault((state.accepts, after), len(known))
     return known[state, digits]
 
 

@@ -14,7 +14,7 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
 from cython cimport final
 from constrained._work cimport spent_nearby
-from constrained.schema.numeric._settled cimport FRACTION, MOST_STATES, POINT, WHOLE, ZERO, Numbers, SettledStates, add
+from constrained.schema.numeric._settled cimport FRACTION, MOST_STATES, POINT, WHOLE, ZERO, Numbers, SettledStates, add, within
 
 cdef enum:
     BELOW = -1
@@ -103,6 +103,10 @@ cdef class Bounded(Numbers):
         self._edges = tuple(found)
         return self._edges
 
+    def for_digits(self, long long digits):
+        """As `settled.Settled.for_digits`: one of its states, where it makes no difference how bounds compare."""
+        return self.reader.for_digits(self, digits)
+
     cdef exponent(self):
         if self.key.gap or self.key.phase == POINT and not self.reader.bare:
             return None
@@ -169,6 +173,29 @@ cdef class BoundedStates:
         if self.whole:
             return self.settled.get(key.phase, least, most, True, key.zeros, key.fraction, key.gap)
         return self.settled.get(key.phase, least, most, False, 0, 0, key.gap)
+
+    cdef for_digits(self, Bounded state, long long digits):
+        """As `Bounded.for_digits`.  Whatever follows holds, or fails, for all outcomes between these two."""
+        cdef tuple key = self.outcome(state.key, digits, True) if state.key.started else None
+        if key is None or key != self.outcome(state.key, digits, False):
+            return state
+        return self.settled.named(key)
+
+    cdef tuple outcome(self, Reading key, long long digits, bint strict):
+        """Return the key `within` some digits of what is left if all comparisons under way end so that it is least, or
+        most; None: nothing may be left."""
+        cdef long long zeros = key.zeros if self.whole else 0, fraction = key.fraction if self.whole else 0
+        cdef bint fails
+        least = most = None
+        if self.low is not None:
+            fails = key.low == BELOW or strict and key.low >= 0 and not self.low.holds(key.low)
+            least = self.low.point - key.point + fails
+        if self.high is not None:
+            fails = key.high == ABOVE or strict and key.high >= 0
+            most = self.high.point - key.point - fails
+            if least is not None and least > most or self.whole and fraction - zeros > most:
+                return None
+        return within(key.phase, least, most, self.whole, zeros, fraction, key.gap, digits)
 
     cdef after(self, Reading key, int digit):
         """Return the state after one more digit."""

@@ -21,7 +21,9 @@ cdef class SettledStates:
     cdef object start_of
     cdef bint bare_point, underscores
     cdef get(self, int phase, least, most, bint whole, long long zeros, long long fraction, bint gap)
+    cdef named(self, tuple key)
     cpdef exponent(self, least, most)
 
 
 cdef int add(list edges, int low, int high, target) except -1
+cdef tuple within(int phase, least, most, bint whole, long long zeros, long long fraction, bint gap, long long digits)

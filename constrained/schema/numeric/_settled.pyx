@@ -239,17 +239,23 @@ cdef class Settled(Numbers):
 
     def for_digits(self, long long digits):
         """As `settled.Settled.for_digits`."""
-        cdef long long ahead = digits if self.phase == WHOLE else 0, zeros = 0, fraction = min(self.fraction, 1)
-        least, most = self.key_least, self.key_most
-        least = None if least is None or least <= 0 else min(least, ahead + 1)
-        if most is not None and most < 0:
-            most, zeros = -1, fraction + self.whole
-        elif fraction:
-            most = None if most is None or most - self.fraction >= digits else 1 + max(most - self.fraction, 0)
-            zeros = self.zeros >= self.fraction
-        elif most is not None and most >= (digits if self.whole else ahead):
-            most = None
-        return self.table.get(self.phase, least, most, self.whole, zeros, fraction, self.gap)
+        cdef tuple key = within(
+            self.phase, self.key_least, self.key_most, self.whole, self.zeros, self.fraction, self.gap, digits)
+        return self.table.named(key)
+
+
+cdef tuple within(int phase, least, most, bint whole, long long zeros, long long fraction, bint gap, long long digits):
+    """As `settled.within`."""
+    cdef long long ahead = digits if phase == WHOLE else 0, near_zeros = 0, near = min(fraction, 1)
+    least = None if least is None or least <= 0 else min(least, ahead + 1)
+    if most is not None and most < 0:
+        most, near_zeros = -1, near + whole
+    elif fraction:
+        most = None if most is None or most - fraction >= digits else 1 + max(most - fraction, 0)
+        near_zeros = zeros >= fraction
+    elif most is not None and most >= (digits if whole else ahead):
+        most = None
+    return phase, least, most, whole, near_zeros, near, gap
 
 
 @final
@@ -282,6 +288,9 @@ cdef class SettledStates:
                             and (least is None or least <= 0) and (most is None or most >= 0))
         charge(SETTLED)
         return self.states.setdefault(key, found)
+
+    cdef named(self, tuple key):
+        return self.get(key[0], key[1], key[2], key[3], key[4], key[5], key[6])
 
     def state(self, phase, least, most, whole, zeros, fraction, gap):
         return self.get(phase, least, most, whole, zeros, fraction, gap)

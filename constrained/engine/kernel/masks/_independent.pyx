@@ -128,7 +128,9 @@ cdef class IndependentMasks:
         They agree as far as a token reaches, and positions that differ in counts only lead to the same few states from
         there.
         """
-        if self.positions.at[q >> 1].place != BODY or key is language or type(key) is not type(language):
+        if self.positions.at[q >> 1].place != BODY or key is language:
+            return q
+        if type(key) is not type(language) and not hasattr(key, "for_digits"):
             return q
         return 2 * self.positions.body(self.positions.at[q >> 1].spelling, self.languages.number(key)) + 1
 
