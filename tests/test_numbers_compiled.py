@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +18,7 @@ from constrained.schema.values import NumberRange
 from constrained.work import Budget, metered
 
 pytest.importorskip("constrained.schema.numeric._bounded", reason="no compiler")
+from constrained.schema.numeric._digit_walk import walk_from  # noqa: E402
 
 MOST_STATES = 600  # of one language that are looked at
 ENDS = [
@@ -158,6 +160,35 @@ def test_bounds_that_few_digits_do_not_tell_apart() -> None:
                 assert _agreeing(state, digits, known) == _agreeing(near, digits, known), (numbers, digits)
                 found.add((type(state) is settled_kind, type(near) is settled_kind, digits))
     assert found == {(*kinds, digits) for kinds in ((True, True), (False, True), (False, False)) for digits in range(4)}
+
+
+def test_walks_over_digits_say_what_the_states_do() -> None:
+    """Behind a digit > 0: there begin the walks."""
+    texts = ["".join(text) for length in range(1, 4) for text in itertools.product("0159._eE+-", repeat=length)]
+    texts = [text for text in texts if not re.search(r"e.*\d", text.lower())]
+    ends, walked = [None, *(Fraction(end) for end in ("0.5", "1", "12", "99.5", "655", "1e9"))], 0
+    for least, most, integer, open_, spelling in itertools.product(
+        ends, ends, (None, True), (False, True), (JSON_NUMBERS, PYTHON_NUMBERS)
+    ):
+        numbers = NumberRange(integer, least, open_ and least is not None, most, open_ and most is not None)
+        if normal(numbers) is None:
+            continue
+        reached = _reached(number_language((numbers,), spelling), 20)
+        for state in {state.for_digits(3) for state in reached if _is_number(state)}:
+            walk = walk_from(state, 3)
+            walked += walk is not None
+            for text in texts if walk is not None else ():
+                assert walk.after(text.encode()) == _outcome(state, text), (numbers, text)
+    assert walked > 500
+
+
+def _outcome(state: Any, text: str) -> int:
+    """Return 0 where a text leads nowhere, 2 where it may end, else 1."""
+    for char in text:
+        state = next((target for low, high, target in state.edges() if low <= ord(char) <= high), None)
+        if state is None:
+            return 0
+    return 1 + state.accepts
 
 
 def _reached(start: Any, most: int = 60) -> list[Any]:

@@ -16,29 +16,9 @@ from cython cimport final
 from constrained._work cimport spent_nearby
 from constrained.schema.numeric._settled cimport FRACTION, MOST_STATES, POINT, WHOLE, ZERO, Numbers, SettledStates, add, within
 
-cdef enum:
-    BELOW = -1
-    ABOVE = -2
-
-
-cdef struct Reading:      # as `states.MantissaKey`, of sets that ask for no more
-    int phase
-    bint started
-    bint gap
-    long long low
-    long long high
-    long long point
-    long long zeros
-    long long fraction
-    long long read        # digits from the first one > 0 on
-
-
-cdef class _Bound:
+@final
+cdef class Bound:
     """As `magnitudes.Bound`."""
-
-    cdef str digits
-    cdef long long point, length
-    cdef bint open
 
     def __init__(self, bound):
         self.digits, self.point, self.length, self.open = bound.digits, bound.point, len(bound.digits), bound.open
@@ -67,9 +47,6 @@ cdef class _Bound:
 @final
 cdef class Bounded(Numbers):
     """As `states.Mantissa`."""
-
-    cdef BoundedStates reader
-    cdef Reading key
 
     @property
     def goes_on(self):
@@ -118,19 +95,11 @@ cdef class Bounded(Numbers):
 cdef class BoundedStates:
     """As `states.MantissaStates`, of numbers that `is_ordinary`.  whole: they are whole numbers."""
 
-    cdef readonly object spelling, numbers
-    cdef public object unsigned
-    cdef readonly bint negative
-    cdef dict states
-    cdef SettledStates settled
-    cdef _Bound low, high
-    cdef bint bare, underscores, whole, zero, positive
-
     def __init__(self, numbers, SettledStates settled, *, whole, negative):
         self.numbers, self.spelling, self.negative, self.states = numbers, settled.spelling, negative, {}
         self.settled = settled
-        self.low = None if numbers.low is None else _Bound(numbers.low)
-        self.high = None if numbers.high is None else _Bound(numbers.high)
+        self.low = None if numbers.low is None else Bound(numbers.low)
+        self.high = None if numbers.high is None else Bound(numbers.high)
         self.bare, self.underscores = settled.bare_point, settled.underscores
         self.whole, self.zero, self.positive = whole, numbers.zero, numbers.positive
 

@@ -1,5 +1,6 @@
 # cython: language_level=3
 """See `_settled`."""
+from cython cimport final
 
 cdef enum:
     ZERO = 0                  # where a mantissa ends, as in `exponents`
@@ -15,6 +16,16 @@ cdef class Numbers:
     cdef made(self)
 
 
+@final
+cdef class Settled(Numbers):
+    cdef SettledStates table
+    cdef int phase
+    cdef bint whole, gap
+    cdef long long zeros, fraction
+    cdef object key_least, key_most, least, most
+
+
+@final
 cdef class SettledStates:
     cdef readonly object spelling
     cdef dict states

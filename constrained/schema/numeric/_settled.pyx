@@ -197,12 +197,6 @@ def _forget():
 cdef class Settled(Numbers):
     """As `settled.Settled`."""
 
-    cdef SettledStates table
-    cdef int phase
-    cdef bint whole, gap
-    cdef long long zeros, fraction
-    cdef object key_least, key_most, least, most
-
     @property
     def goes_on(self):
         return True

@@ -29,6 +29,7 @@ from constrained.engine.kernel.masks._building cimport Builder, IndependentMask,
 from constrained.engine.kernel.masks._counted cimport CountedMasks
 from constrained.engine.kernel.masks._grouping cimport Grouping
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
+from constrained.engine.kernel.masks._number_masks cimport NumberMasks
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
 from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions, Spelling
 
@@ -42,6 +43,7 @@ cdef class IndependentMasks:
         self.meter, self.trie, self.automaton = builder.meter, builder.trie, builder.automaton
         self.positions, self.languages = builder.positions, builder.positions.languages
         self.counted, self.grouping = CountedMasks(builder, store), Grouping(builder)
+        self.numbers = NumberMasks(builder, store)
         self.parts, self.behind_keys = [], []
 
     def __dealloc__(self):
@@ -102,25 +104,23 @@ cdef class IndependentMasks:
             return self.counted.mask(spelling, counted)
         ask(self.meter)
         language = self.language(q)
-        key = (spelling, place, self.mask_key(q, language))
+        number = self.numbers.key(language) if self.bare(q) else None
+        key = (spelling, place, language.mask_key(self.trie.longest) if number is None else number)
         found = stored(self.entries, key)
         if found is not None:
             return found
         if simple and getattr(language, "universal_over", None) is not None:
             return self.kept(key, self.universal(q, spelling))
-        return self.kept(key, self.builder.build(self.walked(q, language, key[2]), -1, False))
+        found = None if number is None else self.numbers.built(number)
+        if found is None:
+            found = self.builder.build(self.walked(q, language, key[2]), -1, False)
+        return self.kept(key, found)
 
-    cdef object mask_key(self, int q, object language):
-        """Return a key of what whole tokens do in a language: of bare numbers one for as many digits as tokens have."""
+    cdef bint bare(self, int q) noexcept:
+        """Say whether a text stands there whose bytes are its characters, without quotes."""
         cdef Position* p = &self.positions.at[q >> 1]
         cdef Spelling* spelling = &self.positions.spellings[p.spelling]
-        cdef bint plain = p.place == BODY and spelling.closing < 0 and not spelling.escapes
-        for_digits = getattr(language, "for_digits", None) if plain else None
-        if for_digits is None:
-            return language.mask_key(self.trie.longest)
-        if self.store.digits is None:
-            self.store.digits = self.trie.digits()
-        return language if self.store.digits < 0 else for_digits(self.store.digits)
+        return p.place == BODY and spelling.closing < 0 and not spelling.escapes
 
     cdef int walked(self, int q, object language, object key) except -1:
         """Return the position to walk from for q's mask: that of its key, where the key is a language as well.
@@ -128,9 +128,7 @@ cdef class IndependentMasks:
         They agree as far as a token reaches, and positions that differ in counts only lead to the same few states from
         there.
         """
-        if self.positions.at[q >> 1].place != BODY or key is language:
-            return q
-        if type(key) is not type(language) and not hasattr(key, "for_digits"):
+        if self.positions.at[q >> 1].place != BODY or key is language or type(key) is not type(language):
             return q
         return 2 * self.positions.body(self.positions.at[q >> 1].spelling, self.languages.number(key)) + 1
 
