@@ -163,7 +163,6 @@ def test_bounds_that_few_digits_do_not_tell_apart() -> None:
 
 
 def test_walks_over_digits_say_what_the_states_do() -> None:
-    """Behind a digit > 0: there begin the walks."""
     texts = ["".join(text) for length in range(1, 4) for text in itertools.product("0159._eE+-", repeat=length)]
     texts = [text for text in texts if not re.search(r"e.*\d", text.lower())]
     ends, walked = [None, *(Fraction(end) for end in ("0.5", "1", "12", "99.5", "655", "1e9"))], 0

@@ -9,10 +9,11 @@ cdef enum:
     ENDS = 2            # a number may end there
 
 
-cdef struct Place:      # as `_bounded.Reading`, of a number that has a digit > 0
+cdef struct Place:      # as `_bounded.Reading`
     int phase
     int exponent        # characters from the "e" on
     bint gap
+    bint started
     long long low
     long long high
     long long point
@@ -25,7 +26,7 @@ cdef struct Place:      # as `_bounded.Reading`, of a number that has a digit > 
 cdef class DigitWalk:
     cdef Place* path
     cdef Bound low, high            # None: there is none, or it is not compared with
-    cdef bint has_low, has_high, whole, bare, underscores
+    cdef bint has_low, has_high, whole, bare, underscores, zero, positive
     cdef long long low_point, high_point
 
     cdef int step(self, int depth, int byte) except -1
@@ -33,7 +34,7 @@ cdef class DigitWalk:
     cdef bint takes_signs_only(self, int depth) noexcept
     cdef bint is_settled(self, int depth)
     # internals
-    cdef int move(self, Place* at, int digit) except -1
+    cdef bint move(self, Place* at, int digit) except -1
     cdef int sign(self, Place* at, int byte) except -1
     cdef bint find_interval(self, Place* at, long long* least, long long* most)
     cdef bint fails_high(self, Place* at)

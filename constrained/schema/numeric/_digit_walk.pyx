@@ -4,8 +4,8 @@
     behind "655" of 0 … 65535:  "3" is live and may end, "36" is live (65536e-1 is no whole number, 655360e-1 is 65536),
     "4" may not end, as all that is past the bound
 
-A step says what the states of `settled` and `_bounded` say, by the same comparisons, one C struct for each.  Before the
-first digit > 0 and among the digits of an exponent there is none: see `Trie.digits`.
+A step says what the states of `settled` and `_bounded` say, by the same comparisons, one C struct for each.  Among the
+digits of an exponent there is none: see `Trie.digits`.
 
 Owns: the places on the way.  Borrows: the bounds.
 Plain twin: the edges of `Settled` and `Bounded`; compared in tests/test_numbers_compiled.py.
@@ -14,7 +14,7 @@ PERF: a thousand tokens of digits lead through some thirty states, which took up
 from cython cimport final
 from libc.stdlib cimport free, malloc
 from constrained.schema.numeric._bounded cimport ABOVE, BELOW, Bound, Bounded, BoundedStates, Reading
-from constrained.schema.numeric._settled cimport FRACTION, POINT, WHOLE, Settled
+from constrained.schema.numeric._settled cimport FRACTION, POINT, WHOLE, ZERO, Settled
 
 cdef long long _FAR = 1 << 60       # beyond all bounds of exponents
 
@@ -43,14 +43,13 @@ cdef class DigitWalk:
         if at.exponent:
             return self.sign(at, byte)
         if 48 <= byte <= 57:
-            self.move(at, byte - 48)
-            return self.outcome(at)
+            return self.outcome(at) if self.move(at, byte - 48) else DEAD
         if at.gap:
             return DEAD
         if byte == 46 and at.phase <= WHOLE:
             at.phase = POINT
             return self.outcome(at)
-        if byte == 95 and self.underscores and at.phase != POINT:
+        if byte == 95 and self.underscores and (at.phase == WHOLE or at.phase == FRACTION):
             at.gap = True
             return self.outcome(at)
         if (byte == 69 or byte == 101) and (at.phase != POINT or self.bare):
@@ -69,8 +68,16 @@ cdef class DigitWalk:
         """Say whether no bound is compared with any more: then digits > 0 lead to the same."""
         return self.has_settled(&self.path[depth])
 
-    cdef int move(self, Place* at, int digit) except -1:
-        """As `BoundedStates.significant`."""
+    cdef bint move(self, Place* at, int digit) except -1:
+        """As `BoundedStates.after`; say whether there may be numbers."""
+        at.gap = False
+        if at.phase == ZERO:
+            return False
+        if not at.started and not digit and at.phase != WHOLE:
+            at.phase, at.fraction, at.point = FRACTION, at.fraction + 1, at.point - 1
+            return True
+        if not self.positive:
+            return False
         at.zeros = 0 if digit else at.zeros + 1
         if self.low is not None:
             at.low = self.low.compare(at.low, digit)
@@ -80,8 +87,8 @@ cdef class DigitWalk:
             at.point += 1
         else:
             at.phase, at.fraction = FRACTION, at.fraction + 1
-        at.read, at.gap = at.read + 1, False
-        return 0
+        at.started, at.read = True, at.read + 1
+        return True
 
     cdef int sign(self, Place* at, int byte) except -1:
         """Go on behind the mantissa: with an "e", or with the sign behind it."""
@@ -95,6 +102,8 @@ cdef class DigitWalk:
     cdef bint find_interval(self, Place* at, long long* least, long long* most):
         """As `BoundedStates.scale`; say whether there is an exponent."""
         least[0], most[0] = -_FAR, _FAR
+        if not at.started:
+            return self.zero
         if self.has_low:
             least[0] = self.low_point - at.point
             least[0] += not (at.low == ABOVE or at.low >= 0 and self.low.holds(at.low))
@@ -109,8 +118,8 @@ cdef class DigitWalk:
         return at.high == ABOVE or at.high >= 0 and at.high == self.high.length and self.high.open
 
     cdef bint has_settled(self, Place* at):
-        return ((not self.has_low or at.low < 0 or self.low.holds(at.low))
-                and (not self.has_high or at.high < 0 or self.fails_high(at)))
+        return at.started and ((not self.has_low or at.low < 0 or self.low.holds(at.low))
+                               and (not self.has_high or at.high < 0 or self.fails_high(at)))
 
     cdef int outcome(self, Place* at) except -1:
         """As `BoundedStates.get`."""
@@ -126,6 +135,8 @@ cdef class DigitWalk:
         """As `BoundedStates.is_live`."""
         cdef long long least = self.low_point + (at.low == BELOW) if self.has_low else 0
         cdef long long most = self.high_point - self.fails_high(at)
+        if not at.started:
+            return self.zero or self.positive
         if not self.has_high or not self.has_low and not self.whole:
             return True
         if not self.whole:
@@ -144,7 +155,7 @@ cdef DigitWalk digit_walk(object state, int deepest):
         raise MemoryError
     if type(state) is Settled:
         begin_settled(made, state)
-    elif type(state) is Bounded and (<Bounded>state).key.started:
+    elif type(state) is Bounded:
         begin_bounded(made, state)
     else:
         return None
@@ -156,7 +167,8 @@ cdef int begin_settled(DigitWalk made, Settled state) except -1:
     made.has_low, made.has_high = state.key_least is not None, state.key_most is not None
     made.low_point = state.key_least if made.has_low else 0
     made.high_point = state.key_most if made.has_high else 0
-    made.path[0] = Place(state.phase, 0, state.gap, ABOVE, BELOW, 0, state.zeros, state.fraction, 0)
+    made.zero, made.positive = False, True
+    made.path[0] = Place(state.phase, 0, state.gap, True, ABOVE, BELOW, 0, state.zeros, state.fraction, 0)
     return 0
 
 
@@ -168,8 +180,9 @@ cdef int begin_bounded(DigitWalk made, Bounded state) except -1:
     made.has_low, made.has_high = reader.low is not None, reader.high is not None
     made.low_point = reader.low.point if made.has_low else 0
     made.high_point = reader.high.point if made.has_high else 0
+    made.zero, made.positive = reader.zero, reader.positive
     made.path[0] = Place(
-        key.phase, 0, key.gap, key.low, key.high, key.point, key.zeros, key.fraction, key.read)
+        key.phase, 0, key.gap, key.started, key.low, key.high, key.point, key.zeros, key.fraction, key.read)
     return 0
 
 
