@@ -20,6 +20,8 @@ cdef struct Place:      # as `_bounded.Reading`
     long long zeros
     long long fraction
     long long read
+    bint alike          # one digit > 0 behind the place before, where all of them lead to this
+    int found           # DEAD, LIVE or ENDS
 
 
 @final
@@ -34,7 +36,8 @@ cdef class DigitWalk:
     cdef bint takes_signs_only(self, int depth) noexcept
     cdef bint is_settled(self, int depth)
     # internals
-    cdef bint move(self, Place* at, int digit) except -1
+    cdef int moved(self, Place* at, int byte) except -1
+    cdef bint take_digit(self, Place* at, int digit) except -1
     cdef int sign(self, Place* at, int byte) except -1
     cdef bint find_interval(self, Place* at, long long* least, long long* most)
     cdef bint fails_high(self, Place* at)

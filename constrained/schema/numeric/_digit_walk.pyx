@@ -37,13 +37,25 @@ cdef class DigitWalk:
         return found
 
     cdef int step(self, int depth, int byte) except -1:
-        """Find the place after one byte more."""
+        """Find the place after one byte more.
+
+        PERF: digits > 0 lead to the same where no bound is compared with: the second of them is the first.
+        """
         cdef Place* at = &self.path[depth]
-        at[0] = self.path[depth - 1]
+        cdef bint positive = 49 <= byte <= 57
+        if not (positive and at.alike):
+            at[0] = at[-1]
+            at.alike = positive and self.has_settled(at)
+            at.found = self.moved(at, byte)
+            at[1].alike = False
+        return at.found
+
+    cdef int moved(self, Place* at, int byte) except -1:
+        """Go on with a byte."""
         if at.exponent:
             return self.sign(at, byte)
         if 48 <= byte <= 57:
-            return self.outcome(at) if self.move(at, byte - 48) else DEAD
+            return self.outcome(at) if self.take_digit(at, byte - 48) else DEAD
         if at.gap:
             return DEAD
         if byte == 46 and at.phase <= WHOLE:
@@ -68,7 +80,7 @@ cdef class DigitWalk:
         """Say whether no bound is compared with any more: then digits > 0 lead to the same."""
         return self.has_settled(&self.path[depth])
 
-    cdef bint move(self, Place* at, int digit) except -1:
+    cdef bint take_digit(self, Place* at, int digit) except -1:
         """As `BoundedStates.after`; say whether there may be numbers."""
         at.gap = False
         if at.phase == ZERO:
@@ -150,9 +162,10 @@ cdef DigitWalk digit_walk(object state, int deepest):
     Of settled states those that `for_digits` returns, whose intervals are small.
     """
     cdef DigitWalk made = DigitWalk.__new__(DigitWalk)
-    made.path = <Place*>malloc((<size_t>deepest + 1) * sizeof(Place))
+    made.path = <Place*>malloc((<size_t>deepest + 2) * sizeof(Place))
     if made.path == NULL:
         raise MemoryError
+    made.path[1].alike = False
     if type(state) is Settled:
         begin_settled(made, state)
     elif type(state) is Bounded:
@@ -168,7 +181,7 @@ cdef int begin_settled(DigitWalk made, Settled state) except -1:
     made.low_point = state.key_least if made.has_low else 0
     made.high_point = state.key_most if made.has_high else 0
     made.zero, made.positive = False, True
-    made.path[0] = Place(state.phase, 0, state.gap, True, ABOVE, BELOW, 0, state.zeros, state.fraction, 0)
+    made.path[0] = Place(state.phase, 0, state.gap, True, ABOVE, BELOW, 0, state.zeros, state.fraction, 0, False, LIVE)
     return 0
 
 
@@ -182,7 +195,8 @@ cdef int begin_bounded(DigitWalk made, Bounded state) except -1:
     made.high_point = reader.high.point if made.has_high else 0
     made.zero, made.positive = reader.zero, reader.positive
     made.path[0] = Place(
-        key.phase, 0, key.gap, key.started, key.low, key.high, key.point, key.zeros, key.fraction, key.read)
+        key.phase, 0, key.gap, key.started, key.low, key.high, key.point, key.zeros, key.fraction, key.read,
+        False, LIVE)
     return 0
 
 
