@@ -14,7 +14,9 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
 from cython cimport final
 from constrained._work cimport spent_nearby
-from constrained.schema.numeric._settled cimport FRACTION, MOST_STATES, POINT, WHOLE, ZERO, Numbers, SettledStates, add, within
+from constrained.schema.numeric._settled cimport (
+    FRACTION, MOST_STATES, POINT, WHOLE, ZERO, Numbers, SettledStates, add, within)
+
 
 @final
 cdef class Bound:

@@ -34,6 +34,7 @@ cdef class DigitWalk:
     cdef int step(self, int depth, int byte) except -1
     cdef bint takes_digits_only(self, int depth) noexcept
     cdef bint takes_signs_only(self, int depth) noexcept
+    cdef bint takes_all_digits(self, int depth)
     cdef bint is_settled(self, int depth)
     # internals
     cdef int moved(self, Place* at, int byte) except -1

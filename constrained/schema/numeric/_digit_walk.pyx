@@ -76,6 +76,11 @@ cdef class DigitWalk:
         """Say whether signs alone can follow, in tokens."""
         return self.path[depth].exponent > 0
 
+    cdef bint takes_all_digits(self, int depth):
+        """Say whether digits can follow, whichever and however many."""
+        cdef Place* at = &self.path[depth]
+        return not at.exponent and not (self.whole and self.has_high) and self.has_settled(at)
+
     cdef bint is_settled(self, int depth):
         """Say whether no bound is compared with any more: then digits > 0 lead to the same."""
         return self.has_settled(&self.path[depth])

@@ -70,7 +70,6 @@ cdef class NumberMasks:
         """As `Builder.walk_below`, of a node and those below it; return how many were visited."""
         cdef const TrieNode* nodes = self.trie.nodes
         cdef int stop = nodes[at].end, depth, found, visited = 0
-        cdef bint below
         while at < stop:
             visited += 1
             depth = nodes[at].depth
@@ -81,13 +80,18 @@ cdef class NumberMasks:
             if found == DEAD:
                 at = nodes[at].end
                 continue
-            below = nodes[at].end > at + 1
-            if below and found == ENDS:
-                ints_add(&made.exits, at)
-            elif not below:
+            if nodes[at].end == at + 1:
                 at = self.skip_alike(walk, at, stop)
+                last[0], at = nodes[at + 1].first, at + 1
+                continue
+            if found == ENDS:
+                ints_add(&made.exits, at)
+            if not self.trie.below[at] & ~self.digits and walk.takes_all_digits(depth):
+                at = nodes[at].end      # every token below stays inside, whether texts end on its way or not
+                last[0] = nodes[at].first
+                continue
             last[0] = nodes[at + 1].first
-            at = at + 1 if not below or self.goes_on(walk, at) else nodes[at].end
+            at = at + 1 if self.goes_on(walk, at) else nodes[at].end
         return visited
 
     cdef bint goes_on(self, DigitWalk walk, int at) noexcept:
