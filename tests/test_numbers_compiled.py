@@ -18,7 +18,7 @@ from constrained.schema.values import NumberRange
 from constrained.work import Budget, metered
 
 pytest.importorskip("constrained.schema.numeric._bounded", reason="no compiler")
-from constrained.schema.numeric._digit_walk import walk_from  # noqa: E402
+from constrained.schema.numeric._digit_walk import walk_from
 
 MOST_STATES = 600  # of one language that are looked at
 ENDS = [
@@ -61,8 +61,8 @@ def test_compiled_numbers_are_what_the_plain_ones_are(
 
 
 def _without_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = (language, "BoundedStates"), (settled, "QuickStates"), (exponents, "quick_digits"), (exponents, "quick_start")
-    for module, name in compiled:
+    starts = (exponents, "quick_digits"), (exponents, "quick_start")
+    for module, name in ((language, "BoundedStates"), (settled, "QuickStates"), *starts):
         monkeypatch.setattr(module, name, None)
 
 

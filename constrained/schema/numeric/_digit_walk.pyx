@@ -1,8 +1,7 @@
 # cython: language_level=3
 """Steps over the digits of a number that make no states: for the tokens of a vocabulary, most of which end the walk.
 
-    behind "655" of 0 … 65535:  "3" is live and may end, "36" is live (65536e-1 is no whole number, 655360e-1 is 65536),
-    "4" may not end, as all that is past the bound
+    behind "655" of the whole numbers 0 … 65535:  "35" may end, "36" leads nowhere, "400" is live, as 655400e-2 is 6554
 
 A step says what the states of `settled` and `_bounded` say, by the same comparisons, one C struct for each.  Among the
 digits of an exponent there is none: see `Trie.digits`.

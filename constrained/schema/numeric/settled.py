@@ -83,7 +83,6 @@ class Settled(Interned):
         found.append((101, 101, after_e))
         return found
 
-
     def for_digits(self, digits: int) -> Settled:
         """Return a state that agrees on all texts of up to `digits` digits, none of them behind an "e": few have to.
 

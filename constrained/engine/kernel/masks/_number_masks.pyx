@@ -98,8 +98,8 @@ cdef class NumberMasks:
         """Say whether some byte below a node may follow there."""
         cdef uint64_t below = self.trie.below[at]
         if walk.takes_signs_only(self.trie.nodes[at].depth):
-            return below & self.signs
-        return not walk.takes_digits_only(self.trie.nodes[at].depth) or below & self.digits
+            return below & self.signs != 0
+        return not walk.takes_digits_only(self.trie.nodes[at].depth) or below & self.digits != 0
 
     cdef int skip_alike(self, DigitWalk walk, int at, int stop):
         """Return the last of the nodes from one on that are digits > 0 of the same place, with nothing below."""
@@ -107,6 +107,7 @@ cdef class NumberMasks:
         cdef int depth = nodes[at].depth
         if not 0x31 <= nodes[at].byte <= 0x38 or not walk.is_settled(depth - 1):
             return at
-        while at + 1 < stop and nodes[at + 1].depth == depth and nodes[at + 1].end == at + 2 and nodes[at + 1].byte <= 0x39:
+        while (at + 1 < stop and nodes[at + 1].depth == depth and nodes[at + 1].end == at + 2
+               and nodes[at + 1].byte <= 0x39):
             at += 1
         return at
