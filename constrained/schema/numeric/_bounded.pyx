@@ -14,31 +14,13 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
 from cython cimport final
 from constrained._work cimport spent_nearby
-from constrained.schema.numeric._settled cimport FRACTION, MOST_STATES, POINT, WHOLE, ZERO, Numbers, SettledStates, add
-
-cdef enum:
-    BELOW = -1
-    ABOVE = -2
+from constrained.schema.numeric._settled cimport (
+    FRACTION, MOST_STATES, POINT, WHOLE, ZERO, Numbers, SettledStates, add, within)
 
 
-cdef struct Reading:      # as `states.MantissaKey`, of sets that ask for no more
-    int phase
-    bint started
-    bint gap
-    long long low
-    long long high
-    long long point
-    long long zeros
-    long long fraction
-    long long read        # digits from the first one > 0 on
-
-
-cdef class _Bound:
+@final
+cdef class Bound:
     """As `magnitudes.Bound`."""
-
-    cdef str digits
-    cdef long long point, length
-    cdef bint open
 
     def __init__(self, bound):
         self.digits, self.point, self.length, self.open = bound.digits, bound.point, len(bound.digits), bound.open
@@ -67,9 +49,6 @@ cdef class _Bound:
 @final
 cdef class Bounded(Numbers):
     """As `states.Mantissa`."""
-
-    cdef BoundedStates reader
-    cdef Reading key
 
     @property
     def goes_on(self):
@@ -103,30 +82,26 @@ cdef class Bounded(Numbers):
         self._edges = tuple(found)
         return self._edges
 
+    def for_digits(self, long long digits):
+        """As `settled.Settled.for_digits`: one of its states, where it makes no difference how bounds compare."""
+        return self.reader.for_digits(self, digits)
+
     cdef exponent(self):
         if self.key.gap or self.key.phase == POINT and not self.reader.bare:
             return None
         scale = self.reader.scale(self.key)
-        return None if scale is None else self.reader.settled.start_of(scale, self.reader.spelling)
+        return None if scale is None else self.reader.settled.exponent((<tuple>scale)[0], (<tuple>scale)[1])
 
 
 @final
 cdef class BoundedStates:
     """As `states.MantissaStates`, of numbers that `is_ordinary`.  whole: they are whole numbers."""
 
-    cdef readonly object spelling, numbers
-    cdef public object unsigned
-    cdef readonly bint negative
-    cdef dict states
-    cdef SettledStates settled
-    cdef _Bound low, high
-    cdef bint bare, underscores, whole, zero, positive
-
     def __init__(self, numbers, SettledStates settled, *, whole, negative):
         self.numbers, self.spelling, self.negative, self.states = numbers, settled.spelling, negative, {}
         self.settled = settled
-        self.low = None if numbers.low is None else _Bound(numbers.low)
-        self.high = None if numbers.high is None else _Bound(numbers.high)
+        self.low = None if numbers.low is None else Bound(numbers.low)
+        self.high = None if numbers.high is None else Bound(numbers.high)
         self.bare, self.underscores = settled.bare_point, settled.underscores
         self.whole, self.zero, self.positive = whole, numbers.zero, numbers.positive
 
@@ -169,6 +144,29 @@ cdef class BoundedStates:
         if self.whole:
             return self.settled.get(key.phase, least, most, True, key.zeros, key.fraction, key.gap)
         return self.settled.get(key.phase, least, most, False, 0, 0, key.gap)
+
+    cdef for_digits(self, Bounded state, long long digits):
+        """As `Bounded.for_digits`.  Whatever follows holds, or fails, for all outcomes between these two."""
+        cdef tuple key = self.outcome(state.key, digits, True) if state.key.started else None
+        if key is None or key != self.outcome(state.key, digits, False):
+            return state
+        return self.settled.named(key)
+
+    cdef tuple outcome(self, Reading key, long long digits, bint strict):
+        """Return the key `within` some digits of what is left if all comparisons under way end so that it is least, or
+        most; None: nothing may be left."""
+        cdef long long zeros = key.zeros if self.whole else 0, fraction = key.fraction if self.whole else 0
+        cdef bint fails
+        least = most = None
+        if self.low is not None:
+            fails = key.low == BELOW or strict and key.low >= 0 and not self.low.holds(key.low)
+            least = self.low.point - key.point + fails
+        if self.high is not None:
+            fails = key.high == ABOVE or strict and key.high >= 0
+            most = self.high.point - key.point - fails
+            if least is not None and least > most or self.whole and fraction - zeros > most:
+                return None
+        return within(key.phase, least, most, self.whole, zeros, fraction, key.gap, digits)
 
     cdef after(self, Reading key, int digit):
         """Return the state after one more digit."""

@@ -1,11 +1,12 @@
 # cython: language_level=3
-"""What is left of a number once no bound is compared with any digit of it, compiled: the states of `settled`, and the
-digits of exponents.
+"""What is left of a number once no bound is compared with any digit of it, compiled: the states of `settled`, and
+those of exponents.
 
 The same states with the same edges, for the same units of work.
 
 Owns: its tables, which are emptied as those of the plain twins are.
-Plain twins: `settled.SettledStates` and `exponents.Digits`; compared in tests/test_numbers_compiled.py.
+Plain twins: `settled.SettledStates`, `exponents.ExponentStart` and `Digits`; compared in
+tests/test_numbers_compiled.py.
 """
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
@@ -16,11 +17,13 @@ from constrained.caches import charge, forgets
 
 cdef enum:
     MOST_DIGITS = 65536       # in one table
-    DIGITS = 1000             # bytes of one, estimated
+    MOST_STARTS = 4096
+    DIGITS = 1000             # bytes of one, estimated; of a start as well
     SETTLED = 600
 
 cdef long long _LARGEST = 1 << 40           # bounds of an exponent that are read here
 cdef dict _digits = {}
+cdef dict _begins = {}
 
 
 cdef class Numbers:
@@ -117,20 +120,74 @@ cdef _digits_of(Digits like, long long value, bint empty, bint gap):
     return _digits.setdefault(key, made)
 
 
+cdef Digits _begun(long long low, high, bint underscores):
+    """Return the digits of an exponent before the first one."""
+    cdef Digits like = Digits.__new__(Digits)
+    like.low, like.endless, like.high = low, high is None, 0 if high is None else high
+    like.underscores = underscores
+    return _digits_of(like, 0, True, False)
+
+
+cdef bint _is_large(bound) except -1:
+    return bound is not None and not -_LARGEST < bound < _LARGEST
+
+
 def digits(low, high, spelling):
     """Return the digits of an exponent before the first one; None: its bounds are large."""
-    cdef Digits like
-    if low >= _LARGEST or high is not None and high >= _LARGEST:
+    return None if _is_large(low) or _is_large(high) else _begun(low, high, spelling.underscores)
+
+
+@final
+cdef class ExponentStart(Numbers):
+    """As `exponents.ExponentStart`."""
+
+    cdef object least, most
+    cdef bint underscores
+
+    cdef made(self):
+        cdef list found = []
+        cdef Digits plus
+        least, most = self.least, self.most
+        spent_nearby(3)
+        if most is None or most >= 0:
+            plus = _begun(max(0, least or 0), most, self.underscores)
+            found = [(43, 43, plus)]
+        if least is None or least <= 0:
+            low = 0 if most is None else max(0, -most)
+            found.append((45, 45, _begun(low, None if least is None else -least, self.underscores)))
+        if most is None or most >= 0:
+            found += plus.listed()
+        self._edges = tuple(found)
+        return self._edges
+
+
+def start(interval, spelling):
+    """Return the state behind an "e" in a spelling that is not canonical, as `exponents.exponent`; None: a bound of the
+    interval is large.
+    """
+    return _start(interval[0], interval[1], spelling)
+
+
+cdef _start(least, most, spelling):
+    cdef tuple key = (least, most, spelling)
+    cdef PyObject* known = PyDict_GetItemWithError(_begins, key)
+    cdef ExponentStart made
+    if known != NULL:
+        return <object>known
+    if _is_large(least) or _is_large(most):
         return None
-    like = Digits.__new__(Digits)
-    like.low, like.endless, like.high = low, high is None, 0 if high is None else high
-    like.underscores = spelling.underscores
-    return _digits_of(like, 0, True, False)
+    if len(_begins) >= MOST_STARTS:
+        _begins.clear()
+    made = ExponentStart.__new__(ExponentStart)
+    made.least, made.most, made.underscores, made.accepts = least, most, spelling.underscores, False
+    charge(DIGITS)
+    return _begins.setdefault(key, made)
 
 
 @forgets
 def _forget():
     _digits.clear()
+    _begins.clear()
 
 
 # -- where no bound is compared with any more --------------------------------------------------------------------------
@@ -139,12 +196,6 @@ def _forget():
 @final
 cdef class Settled(Numbers):
     """As `settled.Settled`."""
-
-    cdef SettledStates table
-    cdef int phase
-    cdef bint whole, gap
-    cdef long long zeros, fraction
-    cdef object key_least, key_most, least, most
 
     @property
     def goes_on(self):
@@ -180,12 +231,33 @@ cdef class Settled(Numbers):
         return self._edges
 
 
+    def for_digits(self, long long digits):
+        """As `settled.Settled.for_digits`."""
+        cdef tuple key = within(
+            self.phase, self.key_least, self.key_most, self.whole, self.zeros, self.fraction, self.gap, digits)
+        return self.table.named(key)
+
+
+cdef tuple within(int phase, least, most, bint whole, long long zeros, long long fraction, bint gap, long long digits):
+    """As `settled.within`."""
+    cdef long long ahead = digits if phase == WHOLE else 0, near_zeros = 0, near = min(fraction, 1)
+    least = None if least is None or least <= 0 else min(least, ahead + 1)
+    if most is not None and most < 0:
+        most, near_zeros = -1, near + whole
+    elif fraction:
+        most = None if most is None or most - fraction >= digits else 1 + max(most - fraction, 0)
+        near_zeros = zeros >= fraction
+    elif most is not None and most >= (digits if whole else ahead):
+        most = None
+    return phase, least, most, whole, near_zeros, near, gap
+
+
 @final
 cdef class SettledStates:
-    """As `settled.SettledStates`.  start_of: what makes the state behind an "e", as `exponents.exponent`."""
+    """As `settled.SettledStates`.  start_of: makes the state behind an "e", as `exponents.exponent`, of any bounds."""
 
     def __init__(self, spelling, start_of):
-        self.spelling, self.start_of, self.states, self.exponents = spelling, start_of, {}, {}
+        self.spelling, self.start_of, self.states = spelling, start_of, {}
         self.bare_point, self.underscores = spelling.bare_point, spelling.underscores
 
     cdef get(self, int phase, least, most, bint whole, long long zeros, long long fraction, bint gap):
@@ -211,15 +283,16 @@ cdef class SettledStates:
         charge(SETTLED)
         return self.states.setdefault(key, found)
 
+    cdef named(self, tuple key):
+        return self.get(key[0], key[1], key[2], key[3], key[4], key[5], key[6])
+
     def state(self, phase, least, most, whole, zeros, fraction, gap):
         return self.get(phase, least, most, whole, zeros, fraction, gap)
 
     cpdef exponent(self, least, most):
         """As `settled.SettledStates.exponent`."""
-        found = self.exponents.get((least, most))
-        if found is None:
-            found = self.exponents[least, most] = self.start_of((least, most), self.spelling)
-        return found
+        found = _start(least, most, self.spelling)
+        return self.start_of((least, most), self.spelling) if found is None else found
 
     def forget(self):
         """Empty the tables; without their edges states hold nothing but themselves."""
@@ -227,6 +300,5 @@ cdef class SettledStates:
             if state is not None:
                 state._edges = None
         self.states.clear()
-        self.exponents.clear()
 
 

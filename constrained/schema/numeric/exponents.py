@@ -18,8 +18,9 @@ from constrained.work import spend_nearby
 
 try:
     from constrained.schema.numeric._settled import digits as quick_digits
+    from constrained.schema.numeric._settled import start as quick_start
 except ImportError:  # no compiler
-    quick_digits = None
+    quick_digits = quick_start = None
 
 Edge: TypeAlias = tuple[int, int, Language]
 Target: TypeAlias = tuple[int, int, Language | None]  # None: these characters lead nowhere
@@ -180,9 +181,16 @@ class ExponentStart(Interned):
             yield from plus.targets()
 
 
-@cached(1 << 12)
 def exponent(interval: Interval, spelling: NumberSpelling) -> ExponentStart | None:
     """Return the state after "e", None if no spelling fits the interval, which is not empty."""
+    quick: ExponentStart | None = None
+    if quick_start is not None and not spelling.canonical:
+        quick = quick_start(interval, spelling)
+    return quick or _plain_start(interval, spelling)
+
+
+@cached(1 << 12)
+def _plain_start(interval: Interval, spelling: NumberSpelling) -> ExponentStart | None:
     if spelling.canonical and _signed(interval, spelling) == (None, None):
         return None
     return ExponentStart(interval, spelling)

@@ -9,6 +9,9 @@ A digit before the point moves the interval, one behind it does not.  Of whole n
 is no trailing zero asks for an exponent more.  Spellings of one value in which numbers have one form each
 (`NumberSpelling.canonical`) are left to `states`, as are divisors other than 1 and numbers that are left out.
 
+What tells two states apart may be farther away than any token of a vocabulary reaches: then they have one mask, that of
+the state which `for_digits` returns.
+
 Plain twin: `states.Mantissa`, which also reads these; compared in tests/test_numbers.py.  This module is in turn the
 plain twin of `_settled`.
 """
@@ -79,6 +82,40 @@ class Settled(Interned):
             found.append((95, 95, state(*self._key[:6], True)))
         found.append((101, 101, after_e))
         return found
+
+    def for_digits(self, digits: int) -> Settled:
+        """Return a state that agrees on all texts of up to `digits` digits, none of them behind an "e": few have to.
+
+        >>> state = settled_states(NumberSpelling()).state
+        >>> first, other = state(WHOLE, -4, 3, True, 2, 0, False), state(WHOLE, None, 9, True, 0, 0, False)
+        >>> first.for_digits(2) is other.for_digits(2), first.for_digits(4) is other.for_digits(4)
+        (True, False)
+        """
+        found = self._table.state(*within(self._key, digits))
+        assert found is not None
+        return found
+
+
+def within(key: Key, digits: int) -> Key:
+    """Return what is left of a key where only so many digits follow, none of them in an exponent.
+
+    Of the interval it is only asked whether it contains 0 after k <= digits digits before the point, and on which sides
+    of 0 it has members; of whole numbers also whether it reaches F - Z, for F digits behind the point of which the last
+    Z are zeros.  Invariant: F > 0 where a digit behind the point was read, else F = 0.
+    """
+    phase, least, most, whole, zeros, fraction, gap = key
+    ahead = digits if phase == WHOLE else 0  # digits that may move the interval
+    least = None if least is None or least <= 0 else min(least, ahead + 1)
+    if most is not None and most < 0:  # whole ones go on with zeros only
+        most, fraction = -1, min(fraction, 1)
+        zeros = fraction + whole
+    elif fraction:
+        most = None if most is None or most - fraction >= digits else 1 + max(most - fraction, 0)
+        zeros, fraction = int(zeros >= fraction), 1
+    else:
+        most = None if most is None or most >= (digits if whole else ahead) else most
+        zeros = 0
+    return phase, least, most, whole, zeros, fraction, gap
 
 
 class SettledStates:

@@ -234,6 +234,7 @@ cdef class Builder:
         """Give a mask the tokens of the runs, the whole one of a bare text only the exits that it needs."""
         cdef const int32_t* ids = self.trie.ids
         cdef const int32_t* runs = self.runs.at
+        cdef uint32_t* bits
         cdef int i, j, count = 0, size = self.runs.size
         for j in range(0, size, 2):
             count += runs[j + 1] - runs[j]
@@ -245,10 +246,10 @@ cdef class Builder:
             return 0
         if 8 * count <= self.trie.words:
             return self.gather_few(made, bare)
-        made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
+        bits = made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
         for j in range(0, size, 2):
             for i in range(runs[j], runs[j + 1]):
-                made.bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
+                bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
         if bare:
             drop_covered(&made.exits, self.trie, made.bits)
         return self.note_words(made)

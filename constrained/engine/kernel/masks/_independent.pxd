@@ -8,6 +8,7 @@ from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.masks._building cimport Builder, IndependentMask
 from constrained.engine.kernel.masks._counted cimport CountedMasks
 from constrained.engine.kernel.masks._grouping cimport Grouping
+from constrained.engine.kernel.masks._number_masks cimport NumberMasks
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -22,8 +23,9 @@ cdef class IndependentMasks:
     cdef Automaton automaton
     cdef Positions positions
     cdef Languages languages
-    cdef CountedMasks counted       # owned, as the next one
+    cdef CountedMasks counted       # owned, as the next two
     cdef Grouping grouping
+    cdef NumberMasks numbers
     cdef list parts                 # the mask of each (text position, trie node); -1: the whole one
     cdef Map part_ids
     cdef list behind_keys           # (the mask of a key, the mask behind it) of each (that mask's address, entry)
@@ -43,6 +45,7 @@ cdef class IndependentMasks:
     cdef object spelling(self, int q)
     cdef int filled(self, int q) except -1
     cdef IndependentMask make_whole(self, int q)
+    cdef bint bare(self, int q) noexcept
     cdef int walked(self, int q, object language, object key) except -1
     cdef IndependentMask universal(self, int q, object spelling)
     cdef int find_exits(self, IndependentMask made, int q, int32_t* path) except -1

@@ -29,8 +29,9 @@ from constrained.engine.kernel.masks._building cimport Builder, IndependentMask,
 from constrained.engine.kernel.masks._counted cimport CountedMasks
 from constrained.engine.kernel.masks._grouping cimport Grouping
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
+from constrained.engine.kernel.masks._number_masks cimport NumberMasks
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
-from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions
+from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions, Spelling
 
 
 @final
@@ -42,6 +43,7 @@ cdef class IndependentMasks:
         self.meter, self.trie, self.automaton = builder.meter, builder.trie, builder.automaton
         self.positions, self.languages = builder.positions, builder.positions.languages
         self.counted, self.grouping = CountedMasks(builder, store), Grouping(builder)
+        self.numbers = NumberMasks(builder, store)
         self.parts, self.behind_keys = [], []
 
     def __dealloc__(self):
@@ -102,13 +104,23 @@ cdef class IndependentMasks:
             return self.counted.mask(spelling, counted)
         ask(self.meter)
         language = self.language(q)
-        key = (spelling, place, language.mask_key(self.trie.longest))
+        number = self.numbers.key(language) if self.bare(q) else None
+        key = (spelling, place, language.mask_key(self.trie.longest) if number is None else number)
         found = stored(self.entries, key)
         if found is not None:
             return found
         if simple and getattr(language, "universal_over", None) is not None:
             return self.kept(key, self.universal(q, spelling))
-        return self.kept(key, self.builder.build(self.walked(q, language, key[2]), -1, False))
+        found = None if number is None else self.numbers.built(number)
+        if found is None:
+            found = self.builder.build(self.walked(q, language, key[2]), -1, False)
+        return self.kept(key, found)
+
+    cdef bint bare(self, int q) noexcept:
+        """Say whether a text stands there whose bytes are its characters, without quotes."""
+        cdef Position* p = &self.positions.at[q >> 1]
+        cdef Spelling* spelling = &self.positions.spellings[p.spelling]
+        return p.place == BODY and spelling.closing < 0 and not spelling.escapes
 
     cdef int walked(self, int q, object language, object key) except -1:
         """Return the position to walk from for q's mask: that of its key, where the key is a language as well.
