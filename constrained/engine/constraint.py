@@ -315,9 +315,7 @@ class Constraint:
         return cast("Comparison", _research("words").language_equal(self, other, up_to))
 
     def place(self) -> tuple[Kernel, int]:
-        """Return the kernel in use, with room for a text, a fresh one where the last has passed its bound, and the
-        state in it where words start.
-        """
+        """Return the kernel in use, with room for a text, a fresh one where it is full, and the state before words."""
         kernel = self._place[0]
         kernel.make_room()
         if kernel.is_full() and not self.vocabulary.kernels.may_grow(kernel, self.options.cache_bytes):

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Room before it is needed: what a kernel keeps by number grows between two texts, not at a token of one.
 
-An array of 10,000 states takes 50 to 200 µs to move to a larger place, and one token in a thousand met that.  So where a
-text begins, all arrays and tables get room for half as much again; texts that add more than that grow them as ever.
+An array of 10,000 states takes 50 to 200 µs to move to a larger place, and one token in a thousand met that.  So where
+a text begins, all arrays and tables get room for half as much again; texts that add more than that grow them as ever.
 
 Owns nothing: the arrays belong to the parts of the kernel, which grow them in the same way.
 """
