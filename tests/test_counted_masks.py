@@ -77,7 +77,11 @@ def test_every_level_is_that_of_a_walk(name, schema):
 def test_what_leaves_texts_is_noted_of_each_place(name):
     vocabulary = VOCABULARIES[name]
     forget_grammars(vocabulary)
-    schema = {"type": "object", "properties": {"a": SHORT, "b": {"type": "array", "items": SHORT}}, "required": ["a", "b"]}
+    schema = {
+        "type": "object",
+        "properties": {"a": SHORT, "b": {"type": "array", "items": SHORT}},
+        "required": ["a", "b"],
+    }
     places = kernels(schema, vocabulary)
     for before in (b'{"a": "', b'{"a": "", "b": ["', b'{"c": 1, "b": [], "a": "'):
         for count in range(41):
@@ -94,6 +98,21 @@ def test_all_counts_in_order(name):
     for read in range(29):
         masks = [unpacked(kernel.mask(at), vocabulary.size) for kernel, at in ((compiled, state), (plain, twin))]
         assert not len(np.flatnonzero(masks[0] != masks[1])), f"after {read} characters"
+        state, twin = compiled.step_byte(state, 0x61), plain.step_byte(twin, 0x61)
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_sets_of_short_tokens_are_made_again(name):
+    """As what has not been asked for longest goes from the store where that is full."""
+    vocabulary = VOCABULARIES[name]
+    forget_grammars(vocabulary)
+    entries = vocabulary.kernels.masks.entries
+    (compiled, state), (plain, twin) = kernels({"type": "string", "minLength": 2, "maxLength": 9}, vocabulary)
+    state, twin = compiled.step_byte(state, 0x22), plain.step_byte(twin, 0x22)
+    for _ in range(9):
+        for key in [key for key in entries if key[0] == "within"]:
+            del entries[key]
+        assert compiled.mask(state).tolist() == plain.mask(twin).tolist()
         state, twin = compiled.step_byte(state, 0x61), plain.step_byte(twin, 0x61)
 
 

@@ -15,6 +15,13 @@ SCHEMAS = {
     "any value by name": {"type": "object", "properties": {"a": True, "b": {}}, "required": ["b"]},
     "closed around open": {"properties": {"a": {"type": "object"}}, "additionalProperties": False, "type": "object"},
     "a map of texts": {"type": "object", "additionalProperties": TEXT, "minProperties": 1},
+    "a map of digits": {"type": "object", "additionalProperties": {"type": "string", "pattern": "^[01]+$"}},
+    "names of texts": {
+        "type": "object",
+        "properties": {"a": TEXT, "b": {"type": "string"}, "c": {"enum": ["abc", "b"]}},
+        "required": ["a", "b", "c"],
+        "additionalProperties": False,
+    },
     "two cells": {"type": "object", "patternProperties": {"^a": TEXT}, "minProperties": 2},
     "two open objects": {
         "type": "array",
