@@ -43,10 +43,10 @@ def test_masks_are_those_of_the_plain_kernel(name: str, surface: str, *, integer
     for low, high in BOUNDS:
         schema: dict[str, Any] = {"type": "integer" if integer else "number"}
         schema |= {key: bound for key, bound in (("minimum", low), ("exclusiveMaximum", high)) if bound is not None}
-        grammar = Grammar.from_json_schema(schema, surface=surface)
+        grammar = Grammar.from_json_schema({"type": "array", "items": schema}, surface=surface)
         places = [compile(grammar, words, kernel=kernel).place() for kernel in ("compiled", "plain")]
         for prefix in PREFIXES:
-            masks = [_mask(kernel, state, prefix, words) for kernel, state in places]
+            masks = [_mask(kernel, state, "[" + prefix, words) for kernel, state in places]
             wrong = np.flatnonzero(masks[0] != masks[1])
             assert not len(wrong), (schema, prefix, [words.tokens[token] for token in wrong[:5]])
 
