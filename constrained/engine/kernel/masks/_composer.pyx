@@ -233,7 +233,7 @@ cdef class Composer:
             self.shared_states.masks[self.shared_states.index(member.lonely, node)] = found
             return found
         if index == NOT_MET and found is None or self.sharing:
-            if key is not None:
+            if key is not None and found is None:
                 self.masks.store.put(key, TO_MAKE, 0)
             return None
         made = self.make_shared(member.lonely, node)
