@@ -56,6 +56,7 @@ PAIRS = (  # a member between tags: its name, its value
 )
 BATCH = {"padded batch": 8}  # prompts of different lengths, in one call
 MAX_TOKENS, DRAWN = 256, 60
+CUT = 10  # texts that the limit may cut for one that is wanted, before a check gives up
 WORDS = (
     "weather",
     "Oslo",
@@ -153,7 +154,7 @@ def check_format(writer: Writer | Dice, name: str, wanted: int) -> Outcome:
             else:
                 outcome.cut += 1
                 _check_cut(outcome, constraint, writer.vocabulary, ids)
-        if sum(outcome.finished.values()) >= wanted or outcome.cut > 3 * wanted:
+        if sum(outcome.finished.values()) >= wanted or outcome.cut > CUT * wanted:
             return outcome
     return outcome
 

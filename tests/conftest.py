@@ -6,6 +6,8 @@ import atexit
 import gc
 import importlib.util
 import os
+import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +89,14 @@ def nobody_counts_on():
     left = work.current()
     work.thread.budget = None
     assert left is None, f"a budget of {left.limit} units still counts, {left.left} left"
+
+
+@pytest.fixture(autouse=True)
+def same_draws():
+    """Draw for each test what it draws alone: what a model samples depends on no test before it."""
+    random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(scope="session", autouse=True)
