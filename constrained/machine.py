@@ -337,9 +337,9 @@ class ObjectTable(NamedTuple):
 
     A state that has it as `object_table` stands behind the opening bracket, with nothing written; its `expand` gives
     the same language.  So does that of a state inside, which has an `ObjectPlace` as `object_place`.
-    Invariants: names is sorted; required is within usable; every value and cell language is non-empty; a cell's
-    language has, wherever it is alive, more texts than will ever be written, so that refusing written ones leads into
-    no dead end.
+    Invariants: names is sorted; required is within usable, and each choice has usable names; every value and cell
+    language is non-empty; a cell's language has, wherever it is alive, more texts than will ever be written, so that
+    refusing written ones leads into no dead end.
     """
 
     names: tuple[str, ...]
@@ -358,6 +358,8 @@ class ObjectTable(NamedTuple):
     gap: State | None  # whitespace, at least one character
     closing: int  # byte
     order: Sequence[int] | None = None  # the names as they have to come, before all other keys; None: in any order
+    # bitmasks of names of which one must be written at least; none of them where there is an order, or a `most`
+    choices: Sequence[int] = ()
 
 
 class ObjectPlace(NamedTuple):

@@ -279,6 +279,7 @@ def _schema(luck, level=0):
         (0.15, {"maxProperties": luck.randrange(1, 4)}), (0.3, {"patternProperties": luck.choice(PATTERNS)}),
         (0.1, {"dependentRequired": dict.fromkeys(names[:1], names[1:2])}),
         (0.1, {"anyOf": [{"required": names[:1]}, {"minProperties": 2}]}),
+        (0.2, {"anyOf": [{"required": [name]} for name in names[:3]] or [True]}),
     ]:  # fmt: skip
         if luck.random() < chance:
             schema |= more

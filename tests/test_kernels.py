@@ -167,6 +167,44 @@ def test_kernels_agree_on_keys_in_order(count):
     assert tables > 1
 
 
+def _choosing_object(picks, count):
+    """Return an object of which each of some clauses wants one of some names, a few of which have no value."""
+    names = [f"k{number}" for number in range(count)]
+    properties = {name: picks.choice([{"type": "integer"}, {}, {"enum": [1, "x"]}, False]) for name in names}
+    choices = [
+        {"anyOf": [{"required": [name]} for name in picks.sample(names, picks.randint(1, 3))]}
+        for _ in range(picks.randint(1, 3))
+    ]
+    schema = {"type": "object", "properties": properties, "allOf": choices, "required": picks.sample(names, picks.randint(0, 1))}
+    more = [{}, {"additionalProperties": False}, {"patternProperties": {"^k": True}, "additionalProperties": {"const": 1}}, {"minProperties": 3}]
+    return names, schema | picks.choice(more)
+
+
+@pytest.mark.parametrize("count", [3, 5, 33, 70])
+def test_kernels_agree_on_objects_that_want_one_of_some_names(count):
+    """One name of each clause is all that is asked for: the object is native from its start."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    choosing = 0
+    for seed in range(30):
+        picks = random.Random(100 * count + seed)
+        names, schema = _choosing_object(picks, count)
+        texts = [bytes((byte,)) for byte in range(256)]
+        texts += [text.encode() for name in names for text in (name, f'{{"{name}":', f',"{name}":1', f'"{name}":1}}')]
+        texts += [b'":1,"', b'":1}', b'{"', b'x":1,"', b'"y":1,']
+        vocabulary = c.Vocabulary(texts, special={"<eos>": len(texts)}, stop=[len(texts)])
+        try:
+            machine = embed(schema, whitespace="compact")
+        except c.SchemaError:
+            continue
+        table = machine.state().then.object_table
+        choosing += table is not None and len(table.choices) > 0
+        kernels = [kernel_class(engine)(vocabulary, machine.state(), nullable=False, specials={}) for engine in ("plain", "compiled")]
+        for walk in range(2):
+            places = [(kernel, kernel.step_bytes(kernel.start, b"{")) for kernel in kernels]
+            assert_kernels_agree(vocabulary, places, min(count, 20) + 6, walk)
+    assert choosing > 3
+
+
 def _tied_object(picks):
     """Return an object with keys that clauses tie together until one of them is met, or one of many shapes."""
     names = ["t", *picks.sample(["a", "b", "cc", "ca", "d1", "é"], picks.randint(2, 5))]

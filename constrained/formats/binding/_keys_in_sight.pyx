@@ -65,7 +65,7 @@ def table_in_sight(dict properties, required, bint ordered, quoting, tuple punct
     values.properties, values.names, values.made = properties, tuple(names), parts.made
     values.notes, values.state = parts.notes, parts.state
     return _new_tuple(_Table, (
-        values.names, needed, usable, frozenset(names), (), values, (), 0, None, quoting, *punctuation, order,
+        values.names, needed, usable, frozenset(names), (), values, (), 0, None, quoting, *punctuation, order, (),
     ))
 
 

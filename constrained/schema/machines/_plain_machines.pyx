@@ -192,6 +192,7 @@ cdef class PlainObject:
         return _new_tuple(ObjectTable, (
             tuple(names), _required(names, required), usable, frozenset(names), languages, self.value, shared, least,
             most, self.quoting, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing, order,
+            (),
         ))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from constrained.errors import UnsupportedSchema
+from constrained.once import once
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.key_masks import bits
 from constrained.schema.reading.nodes import NOTHING, both
@@ -27,7 +28,6 @@ Reading: TypeAlias = tuple[Conj, int]  # what the value must be, which clauses a
 Entries: TypeAlias = tuple[Reading, ...]
 Others: TypeAlias = tuple[tuple[int, Conj], ...]  # keys of cells that are to come: the cell, and what the value must be
 Chosen: TypeAlias = tuple[int, int, dict[int, Conj], Others]  # keys that may come, keys that must, their values, others
-
 
 _WORTH_IT = 8  # clauses that anything but a constant meets, from which on they are looked at together
 
@@ -135,9 +135,7 @@ def beyond(values: MemberValues, conj: Conj, demand: Conj) -> Conj | None:
 
 
 def reads_simply(values: MemberValues, conj: Conj) -> bool:
-    """Say whether reading exactly these values costs no more than reading any: they are not several shapes, and no
-    shape has conditions.
-    """
+    """Say whether reading exactly these values costs no more than reading any: one shape without conditions."""
     try:
         value = values.value(conj)
     except UnsupportedSchema:
@@ -180,6 +178,14 @@ class Clauses:
                     self._presences[number] |= 1 << bit
                 elif isinstance(part, HasNamed):
                     self._named.setdefault(bit, {}).setdefault(1 << number, []).append(part.value)
+
+    @once
+    def choices(self) -> tuple[int, ...]:
+        """For each clause the named keys of which one must be written; empty: that is not all there is to them."""
+        machine, simple = self._machine, all(isinstance(part, Present) for clause in self._clauses for part in clause)
+        if not simple or machine.shape.max is not None or machine.values.ordered:
+            return ()
+        return tuple(self._presences) if all(keys & machine.usable for keys in self._presences) else ()
 
     def _open(self, mask: int) -> list[Clause]:
         return [clause for number, clause in enumerate(self._clauses) if mask >> number & 1]

@@ -139,12 +139,16 @@ class ObjectPosition(NamedTuple):
     @property
     def object_table(self) -> ObjectTable | None:
         """The facts from which a kernel runs the object natively, at its start; None where it cannot."""
-        return self.machine.table if self.phase == FIRST and not (self.written or self.others or self.clauses) else None
+        return self._table() if self.phase == FIRST and not (self.written or self.others) else None
+
+    def _table(self) -> ObjectTable | None:
+        """Return the facts; None: a clause is open of which they say nothing."""
+        return self.machine.table if not self.clauses or self.machine.clauses.choices else None
 
     @property
     def object_place(self) -> ObjectPlace | None:
         """The same further on: where one shape of several is left, or the last clause is met."""
-        table = None if self.clauses else self.machine.table
+        table = self._table()
         return None if table is None else ObjectPlace(
             table, self.phase, self.padded, self.written, self.others, self.size, self.rank
         )
@@ -223,8 +227,8 @@ class ObjectMachine:
 
     @once
     def table(self) -> ObjectTable | None:
-        """What `machine.ObjectTable` says where no clause is open; trailing commas, cells that may run dry, and names
-        in order that could be too few need the positions here.
+        """What `machine.ObjectTable` says where no clause is open but those; trailing commas, cells that may run dry,
+        and names in order that could be too few need the positions here.
         """
         marks, ordered = self.punctuation, self.values.ordered
         if marks.objects.trailing or marks.objects.leading:
@@ -242,6 +246,7 @@ class ObjectMachine:
             tuple([None if conj else (marks, ordered) for conj in others]),
             self.shape.min, self.shape.max, quoting, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing,
             self.order.keys if ordered else None,
+            self.clauses.choices if self.shape.clauses else (),
         )
 
     # -- predicates on the set written so far --------------------------------------------------------------------------
@@ -252,9 +257,8 @@ class ObjectMachine:
         return left & self.order.behind(at.rank) if self.values.ordered else left
 
     def closable(self, at: ObjectPosition) -> bool:
-        return (
-            not self.required & ~at.written and at.size >= self.shape.min and (not at.clauses or self.clauses.met(at))
-        )
+        enough = not self.required & ~at.written and at.size >= self.shape.min
+        return enough and (not at.clauses or self.clauses.met(at))
 
     def completable(self, at: ObjectPosition) -> bool:
         """Say whether some continuation closes the object."""
@@ -299,13 +303,8 @@ class ObjectMachine:
 
     def offered_cells(self, at: ObjectPosition) -> list[int]:
         """Return the cells of which a key may come now."""
-        if not self._offers_other(at):
-            return []
-        return [
-            cell
-            for cell in range(len(self.cells))
-            if any(self.other_options(at, cell)) and self._language(at, cell) is not None
-        ]
+        cells = range(len(self.cells)) if self._offers_other(at) else ()
+        return [cell for cell in cells if any(self.other_options(at, cell)) and self._language(at, cell) is not None]
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 """Objects, run natively: what `machine.ObjectTable` describes.
 
 A position is (phase, set of written keys), and an expansion a few words written into arrays: 0.3 µs instead of 10.
-Objects with open clauses, and several shapes that are read as one, stay with the twin until the last is met, or one is
-left.
+Objects with open clauses, unless each asks for one of some names, and several shapes that are read as one, stay with
+the twin until the last is met, or one is left.
 
     POSITION ─ key ─► NAMED or OTHER (dispatch on the key) ─► ENTRY ─ colon ─► BEGIN ─ value ─► POSITION
 

@@ -10,12 +10,14 @@ cdef struct Table:
     int texts, quoting, closing, cells
     int blank                       # the empty set, -1: not asked for
     int comma, colon, gap           # machine states, -1: none
-    int32_t* required               # with the next five in one block
+    int choices                     # sets of names of which one must be written
+    int32_t* required               # with the next six in one block
     int32_t* usable
     int32_t* values                 # machine state of each name's value and then of each cell's, -1: not asked yet
     int32_t* languages              # Text machine of each cell
     int32_t* order                  # labels of the names as they have to come, NULL: in any order
     int32_t* ranks                  # place of each label in `order`
+    int32_t* chosen                 # the bits of each choice
 
 cdef struct Written:
     int table, words, others, count # words: where its bits start in set_words
@@ -45,11 +47,13 @@ cdef class WrittenKeys:
     cdef int with_other(self, int set_, object text) except -1
     cdef int set_of(self, int table, object written, object texts, int count, int rank) except -1
     cdef object unnamed(self, int set_)
+    cdef int missing(self, const Written* w, const Table* t) noexcept
     cdef int offer(self, const Written* w, const Table* t, int32_t* offers, int* needed) noexcept
     cdef int clear(self) except -1
     cdef void release(self) noexcept
     # internals
     cdef int forget(self) except -1
+    cdef int lay_out(self, Table* t, object table, list cells) except -1
     cdef bint is_blank(self, int set_) noexcept
     cdef int counted(self, const Written* w) noexcept
     cdef int settle_set(self, int table, int others, int count, int rank) except -1

@@ -81,19 +81,31 @@ cdef class WrittenKeys:
         t.counts_to = t.least if t.most < 0 else t.most
         t.texts, t.quoting = texts, table.quoting
         t.closing, t.comma, t.colon, t.gap = table.closing, comma, colon, gap
-        required, usable = (mask.to_bytes(4 * t.width, "little") for mask in (table.required, table.usable))
         if self.table_count == self.table_room:
             self.tables = <Table*>enlarged(self.tables, &self.table_room, sizeof(Table), 1)
         del self.table_objects[self.table_count:]
         self.table_objects.append(table)
-        # one block for all six
+        self.lay_out(&t, table, cells)
+        self.tables[self.table_count] = t
+        self.table_count += 1
+        self.table_ids[id(table)] = self.table_count - 1
+        return self.table_count - 1
+
+    cdef int lay_out(self, Table* t, object table, list cells) except -1:
+        """Write the sets of names, states and places of a table into one block of memory."""
+        cdef int i, count = t.names
         cdef size_t ranked = count if table.order is not None else 0
-        t.required = <int32_t*>allotted(2 * <size_t>t.width + count + 2 * <size_t>t.cells + 2 * ranked, 4)
+        choices = list(table.choices)
+        required = b"".join([mask.to_bytes(4 * t.width, "little") for mask in (table.required, table.usable)])
+        chosen = b"".join([mask.to_bytes(4 * t.width, "little") for mask in choices])
+        t.choices = len(choices)
+        t.required = <int32_t*>allotted((2 + <size_t>t.choices) * t.width + count + 2 * <size_t>t.cells + 2 * ranked, 4)
         t.usable = t.required + t.width
         t.values = t.usable + t.width
         t.languages = t.values + count + t.cells
-        memcpy(t.required, <const char*><bytes>required, 4 * <size_t>t.width)
-        memcpy(t.usable, <const char*><bytes>usable, 4 * <size_t>t.width)
+        t.chosen = t.languages + t.cells + 2 * ranked
+        memcpy(t.required, <const char*><bytes>required, len(required))
+        memcpy(t.chosen, <const char*><bytes>chosen, len(chosen))
         for i in range(count + t.cells):
             t.values[i] = -1
         for i in range(t.cells):
@@ -105,10 +117,7 @@ cdef class WrittenKeys:
             for i in range(count):
                 t.order[i] = table.order[i]
                 t.ranks[t.order[i]] = i
-        self.tables[self.table_count] = t
-        self.table_count += 1
-        self.table_ids[id(table)] = self.table_count - 1
-        return self.table_count - 1
+        return 0
 
     # -- sets of written keys ------------------------------------------------------------------------------------------
 
@@ -252,11 +261,24 @@ cdef class WrittenKeys:
 
     # -- what may come -------------------------------------------------------------------------------------------------
 
+    cdef int missing(self, const Written* w, const Table* t) noexcept:
+        """Return how many names must come before the object may end, 1 at most for each choice."""
+        cdef const int32_t* written = self.set_words.at + w.words
+        cdef int i, j, found = 0
+        cdef int32_t met
+        for i in range(t.width):
+            found += bits_in(t.required[i] & ~written[i])
+        for j in range(t.choices):
+            met = 0
+            for i in range(t.width):
+                met |= t.chosen[j * t.width + i] & written[i]
+            found += met == 0
+        return found
+
     cdef int offer(self, const Written* w, const Table* t, int32_t* offers, int* needed) noexcept:
         """Set the bits of the names that may come next, and in `needed` how many must; return whether there are any."""
         cdef int i, offered = 0
-        for i in range(t.width):
-            needed[0] += bits_in(t.required[i] & ~self.set_words.at[w.words + i])
+        needed[0] = self.missing(w, t)
         if t.order != NULL:
             self.offer_in_order(w, t, offers)
         for i in range(t.width):

@@ -234,11 +234,7 @@ cdef class KeyKinds:
     cdef int open_kind(self, int shape, int set_) except -1:
         cdef const Written* w = &self.keys.sets[set_]
         cdef const Table* t = &self.keys.tables[w.table]
-        cdef int i
-        cdef bint wanting = False
-        for i in range(t.width):
-            wanting |= t.required[i] & ~self.keys.set_words.at[w.words + i] != 0
-        return self.number(pair(SET, shape), pair(max(t.least - w.count, 0), wanting))
+        return self.number(pair(SET, shape), pair(max(t.least - w.count, 0), self.keys.missing(w, t) != 0))
 
     cdef int closed_kind(self, int shape, int set_) except -1:
         cdef const Written* w = &self.keys.sets[set_]
