@@ -152,7 +152,7 @@ cdef class Composer:
         cdef int light = self.walk.light_state(state)
         if light != state:
             self.walk.put_off(&self.buffer, state, -1)
-        if light != DEAD:
+        if light != DEAD and not self.ends.members.walk_all(&self.buffer, light):
             self.walk.walk_all(&self.buffer, light)
         return self.add_all()
 

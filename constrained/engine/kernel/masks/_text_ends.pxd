@@ -11,6 +11,7 @@ from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer
+from constrained.engine.kernel.masks._member_ends cimport MemberEnds
 from constrained.engine.kernel.masks._unions cimport Unions
 from constrained.engine.kernel.masks._walk cimport Walk
 
@@ -38,6 +39,7 @@ cdef class TextEnds:
     cdef Objects objects
     cdef Stacks stacks
     cdef Machines machines
+    cdef MemberEnds members         # owned, as all that follows
     cdef Ints apart                 # exits behind which not all is as behind the others
     cdef list left                  # (base, None or `Leavings`) of each (base's address, state behind)
     cdef Map left_ids

@@ -75,7 +75,7 @@ cdef class TextEnds:
         self.behind, self.dispatches, self.walk, self.masks = behind, dispatches, finite.walk, finite.masks
         self.automaton, self.trie, self.objects = finite.automaton, finite.trie, dispatches.objects
         self.stacks, self.machines, self.unions = dispatches.stacks, dispatches.machines, unions
-        self.left = []
+        self.members, self.left = MemberEnds(behind, finite.walk, finite.masks), []
         buffer_begin(&self.noting, self.trie.words)
 
     def __dealloc__(self):
@@ -87,7 +87,7 @@ cdef class TextEnds:
         """Forget what refers to states."""
         map_free(&self.left_ids)
         self.left, self.bytes = [], 0
-        return 0
+        return self.members.clear()
 
     cdef int drop(self, MaskBuffer* buffer) noexcept:
         """Leave nothing half done behind, where an operation ended by an exception; go on with a composer's buffer."""
@@ -136,7 +136,7 @@ cdef class TextEnds:
         cdef int i, node
         cdef uint64_t follow[4]
         cdef const uint64_t* below
-        if not mask.exits.size:
+        if not mask.exits.size or (apart == NULL or not apart.size) and self.members.leave(self.buffer, mask, behind):
             return 0
         self.automaton.follow(behind, follow)
         if self.walk.leaving != NULL and self.automaton.states[behind].flags & EXITS:

@@ -31,6 +31,7 @@ cdef class Walk:
     cdef int walk(self, MaskBuffer* buffer, int state, int at, int stop, int base) except -1
     cdef int walk_all(self, MaskBuffer* buffer, int state) except -1
     cdef int below(self, MaskBuffer* buffer, int state, int node) except -1
+    cdef int enter(self, MaskBuffer* buffer, int state, int node) except -1
     cdef int light_state(self, int state) except -1
     cdef bint is_bare(self, int q, int stack) noexcept
     cdef int clear(self) except -1

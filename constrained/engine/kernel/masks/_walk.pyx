@@ -121,6 +121,19 @@ cdef class Walk:
             ints_add(self.leaving, node)
         return self.walk(buffer, state, node + 1, self.trie.nodes[node].end, self.trie.nodes[node].depth)
 
+    cdef int enter(self, MaskBuffer* buffer, int state, int node) except -1:
+        """As `below`, where a walk comes to the node: texts are put off."""
+        cdef int light
+        buffer_node(buffer, self.trie.nodes, self.trie.ids, node)
+        if self.trie.nodes[node].end - node > SMALL:
+            light = self.light_state(state)
+            if light != state:
+                self.put_off(buffer, state, node)
+            state = light
+        if state == DEAD:
+            return 0
+        return self.walk(buffer, state, node + 1, self.trie.nodes[node].end, self.trie.nodes[node].depth)
+
     # -- texts, which are put off --------------------------------------------------------------------------------------
 
     cdef int light_state(self, int state) except -1:

@@ -1,0 +1,243 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The tokens that go on behind the value of a key, added to a mask without states of the object that they go on in.
+
+Behind a value come blanks, a comma and blanks, or the object's bracket.  Blanks and commas are the same in all objects,
+so they are walked as what they are, in states of their own; whether they may come, and the bracket, is known from the
+keys that are written.  States of the object itself are only made where a token goes on to its next key, and behind its
+bracket those of what lies around.
+
+    "x": _    tokens  "",  {},  []\n  …       8 states of an object that is met for the first time
+                                             0 here: most of them no generation gets to
+
+Owns: the states of separators, which go with the kernel; the path of the walk at hand.  Borrows: the automaton, which it
+adds states to; machines, stacks and objects; masks, for their exits; `Behind`; `Walk`, for all that follows.
+Invariant: what is added is in the mask; all that leaves the text is added, or `leave` says no.
+Plain twin: `TextEnds.leave_all`, which walks states of the object, and what this one leaves is left to.
+PERF: masks before values of keys, first met: two thirds of the instructions.
+"""
+from cython cimport final
+from libc.stdint cimport int32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+from constrained.engine.memory._memory cimport allotted
+from constrained.engine.kernel._trie cimport TrieNode
+from constrained.engine.kernel.automaton._automaton cimport DEAD, UNKNOWN
+from constrained.engine.kernel.automaton._closure cimport EXITS
+from constrained.engine.kernel.automaton._machines cimport DISPATCH, Machine, RECORDS
+from constrained.engine.kernel.automaton._objects cimport AFTER, NEXT, POSITION
+from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
+from constrained.engine.kernel.masks._mask_buffer cimport buffer_node
+
+cdef enum:
+    LISTED = 512        # exits up to which the nodes below them are listed by their bytes
+    AT_VALUE = 0        # places: a separator, or before one
+    IN_GAP = 1
+    IN_COMMA = 2
+    UNCLEAR = -2        # instead of a state: two ways to read a byte
+    READ = -1           # … the byte belongs to a separator
+
+
+@final
+cdef class MemberEnds:
+    """Adds the tokens that leave values of keys."""
+
+    def __cinit__(self, Behind behind, Walk walk, IndependentMasks masks):
+        self.behind, self.walk, self.masks, self.automaton = behind, walk, masks, walk.automaton
+        self.trie, self.stacks, self.machines = walk.trie, walk.stacks, walk.machines
+        self.objects = behind.dispatches.objects
+        self.marks.comma_machine = self.marks.gap_machine = -1
+        self.path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
+        self.places = <char*>allotted(<size_t>self.trie.longest + 2, 1)
+
+    def __dealloc__(self):
+        free(self.path)
+        free(self.places)
+
+    cdef int clear(self) except -1:
+        """Forget all states."""
+        self.marks.comma_machine = self.marks.gap_machine = -1
+        return 0
+
+    cdef bint leave(self, MaskBuffer* buffer, IndependentMask mask, int behind) except -1:
+        """Add the tokens that leave a text at any exit and go on in state `behind`; say whether that could be done: it
+        is the place behind the value of a key, and what leaves that need not be noted."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const int32_t* child
+        cdef MemberEnd end
+        cdef int i = 0
+        if mask.exits.size > LISTED or not self.find(behind, &end):
+            return False
+        if not mask.children.size:
+            self.masks.list_children(mask)
+        while i < mask.children.size:
+            child = mask.children.at + i
+            if not end.follow[child[0] >> 6] >> (child[0] & 63) & 1:
+                i = child[3]
+                continue
+            if not self.walk_below(buffer, &end, child[2], nodes[child[2]].end):
+                return False
+            i += 4
+        return True
+
+    cdef bint walk_all(self, MaskBuffer* buffer, int state) except -1:
+        """As `Walk.walk_all`, if a state is the place behind the value of a key; say whether it is."""
+        cdef MemberEnd end
+        cdef int byte, at
+        if not self.find(state, &end):
+            return False
+        for byte in range(256):
+            at = self.trie.roots[byte]
+            if at >= 0 and end.follow[byte >> 6] >> (byte & 63) & 1:
+                if not self.walk_below(buffer, &end, at, self.trie.nodes[at].end):
+                    return False
+        return True
+
+    # -- the place behind a value --------------------------------------------------------------------------------------
+
+    cdef bint find(self, int state, MemberEnd* end) except -1:
+        """Find what a state is the end of, and what may come there; say whether it is the place behind the value of a
+        key: one position there, and separators on it."""
+        cdef const int32_t* at
+        cdef const Table* t
+        cdef int i, count = self.automaton.states[state].count, comma = -1, gap = -1
+        if self.walk.leaving != NULL or self.walk.bare or not 2 <= count <= 6 or self.automaton.states[state].flags:
+            return False
+        self.automaton.read(state)
+        at, end.set = self.automaton.configurations.at + self.automaton.states[state].first, -1
+        for i in range(0, count, 2):
+            if not at[i] & 1 and self.machines.at[at[i] >> 1].kind == POSITION:
+                if end.set >= 0 or self.machines.at[at[i] >> 1].extra != AFTER:
+                    return False
+                end.set, end.parent = self.machines.at[at[i] >> 1].set, at[i + 1]
+        if end.set < 0:
+            return False
+        t = &self.objects.keys.tables[self.objects.keys.sets[end.set].table]
+        for i in range(0, count, 2):
+            if at[i] == t.comma and self.belongs(end, at[i + 1], NEXT):
+                comma = at[i]
+            elif at[i] & 1 and gap < 0 and self.belongs(end, at[i + 1], AFTER):
+                gap = at[i]
+            elif at[i] & 1 or self.machines.at[at[i] >> 1].kind != POSITION:
+                return False
+        if self.objects.ways[t.quoting].count != 1:
+            return False
+        end.closing, end.opening = t.closing, self.objects.ways[t.quoting].opening[0]
+        end.key = end.closed = UNKNOWN
+        self.objects.look(end.set, &end.seen)
+        return self.learn(comma, gap, end) == 0
+
+    cdef bint belongs(self, const MemberEnd* end, int stack, int phase) noexcept:
+        """Say whether a stack has one frame, with a position of the same object where a separator has ended."""
+        cdef int first = self.stacks.first.at[stack], after = self.stacks.frames.at[first]
+        if self.stacks.first.at[stack + 1] != first + 3 or after < 0 or after & 1:
+            return False
+        if self.stacks.frames.at[first + 1] >= 0 or self.stacks.frames.at[first + 2] != end.parent:
+            return False
+        cdef const Machine* m = &self.machines.at[after >> 1]
+        return m.kind == POSITION and m.set == end.set and m.extra == phase and not m.more
+
+    cdef int learn(self, int comma, int gap, MemberEnd* end) except -1:
+        """Make the states of separators, unless they are those at hand, and note what they go on with."""
+        cdef Separators* marks = &self.marks
+        cdef int i
+        if comma >= 0 and marks.comma_machine != comma:
+            marks.comma_machine = -1
+            marks.comma = self.automaton.enter(comma, OUTSIDE, 0)
+            self.automaton.follow(marks.comma, marks.follow_comma)
+            marks.comma_machine = comma
+        if gap >= 0 and marks.gap_machine != gap:
+            marks.gap_machine = -1
+            marks.gap = self.automaton.enter(gap, OUTSIDE, 0)
+            self.automaton.follow(marks.gap, marks.follow_gap)
+            marks.gap_machine = gap
+        end.comma, end.gap = marks.comma if comma >= 0 else DEAD, marks.gap if gap >= 0 else DEAD
+        memset(end.follow, 0, sizeof(end.follow))
+        for i in range(4):
+            end.follow[i] |= marks.follow_comma[i] if comma >= 0 else 0
+            end.follow[i] |= marks.follow_gap[i] if gap >= 0 else 0
+        if end.seen.closes:
+            end.follow[end.closing >> 6] |= <uint64_t>1 << (end.closing & 63)
+        return 0
+
+    # -- walks ---------------------------------------------------------------------------------------------------------
+
+    cdef bint walk_below(self, MaskBuffer* buffer, MemberEnd* end, int at, int stop) except -1:
+        """Add the tokens of trie nodes [at, stop) that go on behind a value; say whether that could be done.
+
+        Invariant: path[d], places[d] = the state of which separator behind d bytes; at the value itself there is none.
+        """
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int base = nodes[at].depth - 1, depth, state, visited = 0
+        self.path[0], self.places[0] = DEAD, AT_VALUE
+        while at < stop:
+            visited += 1
+            depth = nodes[at].depth - base
+            state = self.move(end, depth, nodes[at].byte)
+            if state == UNCLEAR:
+                return False
+            if state == READ:
+                buffer_node(buffer, nodes, self.trie.ids, at)
+                at += 1
+                continue
+            if state != DEAD:
+                self.walk.enter(buffer, state, at)
+            at = nodes[at].end
+        self.walk.meter.ticks += visited
+        return True
+
+    cdef int move(self, MemberEnd* end, int depth, int byte) except -3:
+        """Read a byte at a depth, where all before is read; return the state behind it, READ: it stands in the path."""
+        cdef int before = self.path[depth - 1], place = self.places[depth - 1], after = DEAD
+        cdef bint may_end = place == AT_VALUE or self.automaton.states[before].flags & EXITS
+        if place != IN_COMMA:
+            return self.follow_gap(end, depth, byte, may_end)
+        after = self.automaton.next_state(before, byte)
+        if byte == end.opening and may_end:
+            if after != DEAD:
+                return UNCLEAR
+            return self.key(end)
+        self.path[depth], self.places[depth] = after, IN_COMMA
+        return READ if after != DEAD else DEAD
+
+    cdef int follow_gap(self, MemberEnd* end, int depth, int byte, bint may_end) except -3:
+        """As `move` behind a value and blanks."""
+        cdef int place = self.places[depth - 1], gap = end.gap if place == AT_VALUE else self.path[depth - 1]
+        cdef int blank = self.automaton.next_state(gap, byte) if gap != DEAD else DEAD, comma = DEAD
+        cdef bint closes = may_end and end.seen.closes and byte == end.closing
+        if may_end and end.comma != DEAD:
+            comma = self.automaton.next_state(end.comma, byte)
+        if (blank != DEAD) + (comma != DEAD) + closes > 1:
+            return UNCLEAR
+        if closes:
+            return self.closed(end)
+        self.path[depth], self.places[depth] = blank if blank != DEAD else comma, IN_GAP if blank != DEAD else IN_COMMA
+        return READ if self.path[depth] != DEAD else DEAD
+
+    cdef int key(self, MemberEnd* end) except -1:
+        """Return the state behind the quote of the next key."""
+        cdef int position
+        if end.key == UNKNOWN:
+            position = self.objects.state(POSITION, end.set, NEXT, False)
+            end.key = self.automaton.next_state(self.automaton.enter(position, end.parent, 0), end.opening)
+        return end.key
+
+    cdef int closed(self, MemberEnd* end) except -1:
+        """Return the state behind the object's bracket."""
+        cdef int position
+        if end.closed == UNKNOWN and self.is_plain(end.parent):
+            end.closed = self.behind.popped(end.parent)
+        elif end.closed == UNKNOWN:
+            position = self.objects.state(POSITION, end.set, AFTER, False)
+            end.closed = self.automaton.next_state(self.automaton.enter(position, end.parent, 0), end.closing)
+        return end.closed
+
+    cdef bint is_plain(self, int stack) noexcept:
+        """Say whether no frame of a stack wants to know what it was that ended."""
+        cdef int i, after
+        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            after = self.stacks.frames.at[i]
+            if self.stacks.frames.at[i + 1] >= 0:
+                return False
+            if after >= 0 and not after & 1 and self.machines.at[after >> 1].flags & (DISPATCH | RECORDS):
+                return False
+        return True
