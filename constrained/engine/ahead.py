@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
 
 SMALL = 50  # units of reading up to which nothing is made ahead: half of all schemas take no more
-AGAIN = 20  # units for each further one; of 0.6 µs here
+AGAIN = 60  # units for each further one; of 0.6 µs here
 FIRST = 900  # units for the first schema over a vocabulary of
 MANY = 10_000  # ids or more
 MOST = 20_000

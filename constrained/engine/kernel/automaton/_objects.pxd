@@ -16,10 +16,6 @@ cdef enum Phase:
 cdef enum:
     QUOTINGS = 8
 
-cdef struct Outlook:            # what may follow behind a value, or in place of a key
-    bint names, others          # keys that have a name, and those without
-    bint goes_on, closes        # any key; the bracket
-
 cdef struct Ways:               # in which a quoting writes a text
     int count                   # 0: not asked for
     int opening[2]              # the quote of each
@@ -40,7 +36,6 @@ cdef class Objects:
     cdef int start(self, int table) except -1
     cdef int place(self, int table, object described) except -1
     cdef int state(self, int kind, int set_, int extra, int more) except -1
-    cdef int look(self, int set_, Outlook* seen) except -1
     cdef int expand_position(self, int at, int end) except -1
     cdef int value(self, const Machine* m) noexcept
     cdef object value_object(self, const Machine* m)

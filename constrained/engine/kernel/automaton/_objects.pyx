@@ -141,37 +141,29 @@ cdef class Objects:
         cdef Machine m = self.machines.at[at]
         cdef Written w = self.keys.sets[m.set]
         cdef Table t = self.keys.tables[w.table]
-        cdef int i
-        cdef Outlook seen
+        cdef int i, offered, needed = 0
         work(self.meter, PLACED + 8 * t.width + 16 * t.cells)
-        self.look(m.set, &seen)
+        cdef bint closable, others
+        ints_room(&self.offers, t.width + 1)
+        offered = self.keys.offer(&w, &t, self.offers.at, &needed)
+        closable = needed == 0 and w.count >= t.least
+        others = t.cells > 0 and (t.most < 0 or w.count + needed < t.most) and (t.order == NULL or needed == 0)
         self.calls.size = 0
         if m.extra == AFTER:
-            if seen.goes_on:
+            if offered or others:
                 self.call(t.comma, self.state(POSITION, m.set, NEXT, False))
         else:
-            if seen.names:
+            if offered:
                 self.call(self.literal_text(w.table, self.offers.at), self.state(NAMED, m.set, 0, 0))
-            for i in range(t.cells if seen.others else 0):
+            for i in range(t.cells if others else 0):
                 self.call(t.languages[i], self.state(OTHER, m.set, i, 0))
-            seen.closes = seen.closes and m.extra == FIRST
+            closable = closable and m.extra == FIRST
         if m.more:
             self.call(t.gap, self.state(POSITION, m.set, m.extra, False))
         self.machines.set_calls(at, &self.calls)
-        if seen.closes:     # last: nothing fails behind it, so that it is added once
+        if closable:        # last: nothing fails behind it, so that it is added once
             self.machines.add_range(at, t.closing, t.closing, end)
         self.machines.at[at].flags |= EXPANDED
-        return 0
-
-    cdef int look(self, int set_, Outlook* seen) except -1:
-        """Say what may follow where these keys are written, and in `offers` which names."""
-        cdef const Written* w = &self.keys.sets[set_]
-        cdef const Table* t = &self.keys.tables[w.table]
-        cdef int needed = 0
-        ints_room(&self.offers, t.width + 1)
-        seen.names = self.keys.offer(w, t, self.offers.at, &needed)
-        seen.others = t.cells > 0 and (t.most < 0 or w.count + needed < t.most) and (t.order == NULL or needed == 0)
-        seen.goes_on, seen.closes = seen.names or seen.others, needed == 0 and w.count >= t.least
         return 0
 
     cdef int literal_text(self, int table, int32_t* offers) except -1:

@@ -154,6 +154,18 @@ cdef inline bint buffer_has(const MaskBuffer* buffer, int token) noexcept nogil:
     return ((buffer.bits[token >> 5] | (buffer.base[token >> 5] if buffer.base != NULL else 0)) >> (token & 31)) & 1
 
 
+cdef inline int next_touched(const MaskBuffer* buffer, int block) noexcept nogil:
+    """Return the first touched block from one on, or one behind all."""
+    while block < buffer.blocks:
+        if not block & 7 and not marks_of_eight(buffer.touched + block):
+            block += 8
+        elif buffer.touched[block]:
+            return block
+        else:
+            block += 1
+    return block
+
+
 cdef inline int buffer_doubt(MaskBuffer* buffer, const int32_t* ids, int first, int last) except -1:
     """Note that the tokens [first, last) of the trie are to be looked at again."""
     cdef int i

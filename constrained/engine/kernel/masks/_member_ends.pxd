@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, uint64_t
 from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.automaton._machines cimport Machines
-from constrained.engine.kernel.automaton._objects cimport Objects, Outlook
+from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.automaton._written_keys cimport Table
 from constrained.engine.kernel.masks._behind cimport Behind
@@ -25,7 +25,7 @@ cdef struct MemberEnd:          # of an object that is walked
     int set, parent             # the keys that are written, and the stack around the object
     int comma, gap              # states of separators, DEAD: there is no gap
     int closing, opening        # bytes: the object's bracket, the quote of keys
-    Outlook seen
+    bint closes                 # whether the bracket may come
     int key, closed             # the states behind the next key's quote, and behind the bracket; UNKNOWN: not asked for
     uint64_t follow[4]          # the bytes that come next
 
@@ -49,11 +49,12 @@ cdef class MemberEnds:
     cdef int clear(self) except -1
     # internals
     cdef bint find(self, int state, MemberEnd* end) except -1
-    cdef bint belongs(self, const MemberEnd* end, int stack, int phase) noexcept
+    cdef int place_of(self, MemberEnd* end, int q, int stack) noexcept
+    cdef const Table* table_of(self, const MemberEnd* end) noexcept
     cdef int learn(self, int comma, int gap, MemberEnd* end) except -1
     cdef bint walk_below(self, MaskBuffer* buffer, MemberEnd* end, int at, int stop) except -1
-    cdef int move(self, MemberEnd* end, int depth, int byte) except -3
-    cdef int follow_gap(self, MemberEnd* end, int depth, int byte, bint may_end) except -3
+    cdef int move(self, MemberEnd* end, int depth, int byte) except -1
+    cdef int move_on(self, MemberEnd* end, int depth, int byte, bint may_end) except -1
     cdef int key(self, MemberEnd* end) except -1
     cdef int closed(self, MemberEnd* end) except -1
     cdef bint is_plain(self, int stack) noexcept

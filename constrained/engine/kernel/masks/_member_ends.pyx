@@ -33,8 +33,11 @@ cdef enum:
     AT_VALUE = 0        # places: a separator, or before one
     IN_GAP = 1
     IN_COMMA = 2
-    UNCLEAR = -2        # instead of a state: two ways to read a byte
-    READ = -1           # … the byte belongs to a separator
+    NOTHING = 0         # what a byte is
+    SEPARATOR = 1
+    BRACKET = 2
+    KEY = 3             # the quote of one
+    UNCLEAR = 4         # two things
 
 
 @final
@@ -96,45 +99,51 @@ cdef class MemberEnds:
 
     cdef bint find(self, int state, MemberEnd* end) except -1:
         """Find what a state is the end of, and what may come there; say whether it is the place behind the value of a
-        key: one position there, and separators on it."""
+        key: of one object the position that reads its bracket, the comma and the blanks that are there, no more."""
         cdef const int32_t* at
-        cdef const Table* t
-        cdef int i, count = self.automaton.states[state].count, comma = -1, gap = -1
+        cdef int i, q, place, count = self.automaton.states[state].count, comma = -1, gap = -1
+        end.set = -1
         if self.walk.leaving != NULL or self.walk.bare or not 2 <= count <= 6 or self.automaton.states[state].flags:
             return False
         self.automaton.read(state)
-        at, end.set = self.automaton.configurations.at + self.automaton.states[state].first, -1
+        at, end.closes = self.automaton.configurations.at + self.automaton.states[state].first, False
         for i in range(0, count, 2):
-            if not at[i] & 1 and self.machines.at[at[i] >> 1].kind == POSITION:
-                if end.set >= 0 or self.machines.at[at[i] >> 1].extra != AFTER:
-                    return False
-                end.set, end.parent = self.machines.at[at[i] >> 1].set, at[i + 1]
-        if end.set < 0:
-            return False
-        t = &self.objects.keys.tables[self.objects.keys.sets[end.set].table]
-        for i in range(0, count, 2):
-            if at[i] == t.comma and self.belongs(end, at[i + 1], NEXT):
-                comma = at[i]
-            elif at[i] & 1 and gap < 0 and self.belongs(end, at[i + 1], AFTER):
-                gap = at[i]
-            elif at[i] & 1 or self.machines.at[at[i] >> 1].kind != POSITION:
+            q, place = at[i], self.place_of(end, at[i], at[i + 1])
+            if place < 0:
                 return False
-        if self.objects.ways[t.quoting].count != 1:
+            if place == q:
+                end.closes = True
+            elif q & 1 and gap < 0:
+                gap = q
+            elif q == self.table_of(end).comma:
+                comma = q
+            else:
+                return False
+        if comma < 0 and not end.closes or self.objects.ways[self.table_of(end).quoting].count != 1:
             return False
-        end.closing, end.opening = t.closing, self.objects.ways[t.quoting].opening[0]
+        end.closing, end.opening = self.table_of(end).closing, self.objects.ways[self.table_of(end).quoting].opening[0]
         end.key = end.closed = UNKNOWN
-        self.objects.look(end.set, &end.seen)
         return self.learn(comma, gap, end) == 0
 
-    cdef bint belongs(self, const MemberEnd* end, int stack, int phase) noexcept:
-        """Say whether a stack has one frame, with a position of the same object where a separator has ended."""
-        cdef int first = self.stacks.first.at[stack], after = self.stacks.frames.at[first]
-        if self.stacks.first.at[stack + 1] != first + 3 or after < 0 or after & 1:
-            return False
-        if self.stacks.frames.at[first + 1] >= 0 or self.stacks.frames.at[first + 2] != end.parent:
-            return False
-        cdef const Machine* m = &self.machines.at[after >> 1]
-        return m.kind == POSITION and m.set == end.set and m.extra == phase and not m.more
+    cdef int place_of(self, MemberEnd* end, int q, int stack) noexcept:
+        """Return the position that a configuration is, or goes on to when a separator has ended, -1: none of the same
+        object, which it notes."""
+        cdef int first = self.stacks.first.at[stack], place = q, parent = stack
+        if q & 1 or self.machines.at[q >> 1].kind != POSITION:
+            place, parent = self.stacks.frames.at[first], self.stacks.frames.at[first + 2]
+            if self.stacks.first.at[stack + 1] != first + 3 or place < 0 or place & 1:
+                return -1
+            if self.stacks.frames.at[first + 1] >= 0 or self.machines.at[place >> 1].more:
+                return -1
+        cdef const Machine* m = &self.machines.at[place >> 1]
+        if m.kind != POSITION or (m.extra != AFTER if place == q or q & 1 else m.extra != NEXT):
+            return -1
+        if end.set < 0:
+            end.set, end.parent = m.set, parent
+        return place if end.set == m.set and end.parent == parent else -1
+
+    cdef const Table* table_of(self, const MemberEnd* end) noexcept:
+        return &self.objects.keys.tables[self.objects.keys.sets[end.set].table]
 
     cdef int learn(self, int comma, int gap, MemberEnd* end) except -1:
         """Make the states of separators, unless they are those at hand, and note what they go on with."""
@@ -155,7 +164,7 @@ cdef class MemberEnds:
         for i in range(4):
             end.follow[i] |= marks.follow_comma[i] if comma >= 0 else 0
             end.follow[i] |= marks.follow_gap[i] if gap >= 0 else 0
-        if end.seen.closes:
+        if end.closes:
             end.follow[end.closing >> 6] |= <uint64_t>1 << (end.closing & 63)
         return 0
 
@@ -167,51 +176,49 @@ cdef class MemberEnds:
         Invariant: path[d], places[d] = the state of which separator behind d bytes; at the value itself there is none.
         """
         cdef const TrieNode* nodes = self.trie.nodes
-        cdef int base = nodes[at].depth - 1, depth, state, visited = 0
+        cdef int base = nodes[at].depth - 1, read, visited = 0
         self.path[0], self.places[0] = DEAD, AT_VALUE
         while at < stop:
             visited += 1
-            depth = nodes[at].depth - base
-            state = self.move(end, depth, nodes[at].byte)
-            if state == UNCLEAR:
+            read = self.move(end, nodes[at].depth - base, nodes[at].byte)
+            if read == UNCLEAR:
                 return False
-            if state == READ:
+            if read != NOTHING:
                 buffer_node(buffer, nodes, self.trie.ids, at)
+            if read == SEPARATOR:
                 at += 1
                 continue
-            if state != DEAD:
-                self.walk.enter(buffer, state, at)
+            if read != NOTHING and nodes[at].end > at + 1:  # behind a bracket, and the quote of a key, a word goes on
+                self.walk.enter(buffer, self.closed(end) if read == BRACKET else self.key(end), at)
             at = nodes[at].end
         self.walk.meter.ticks += visited
         return True
 
-    cdef int move(self, MemberEnd* end, int depth, int byte) except -3:
-        """Read a byte at a depth, where all before is read; return the state behind it, READ: it stands in the path."""
-        cdef int before = self.path[depth - 1], place = self.places[depth - 1], after = DEAD
+    cdef int move(self, MemberEnd* end, int depth, int byte) except -1:
+        """Read a byte at a depth, where all before is read; return what it is, of a separator the state in the path."""
+        cdef int before = self.path[depth - 1], place = self.places[depth - 1], after
         cdef bint may_end = place == AT_VALUE or self.automaton.states[before].flags & EXITS
         if place != IN_COMMA:
-            return self.follow_gap(end, depth, byte, may_end)
+            return self.move_on(end, depth, byte, may_end)
         after = self.automaton.next_state(before, byte)
         if byte == end.opening and may_end:
-            if after != DEAD:
-                return UNCLEAR
-            return self.key(end)
+            return UNCLEAR if after != DEAD else KEY
         self.path[depth], self.places[depth] = after, IN_COMMA
-        return READ if after != DEAD else DEAD
+        return SEPARATOR if after != DEAD else NOTHING
 
-    cdef int follow_gap(self, MemberEnd* end, int depth, int byte, bint may_end) except -3:
+    cdef int move_on(self, MemberEnd* end, int depth, int byte, bint may_end) except -1:
         """As `move` behind a value and blanks."""
         cdef int place = self.places[depth - 1], gap = end.gap if place == AT_VALUE else self.path[depth - 1]
         cdef int blank = self.automaton.next_state(gap, byte) if gap != DEAD else DEAD, comma = DEAD
-        cdef bint closes = may_end and end.seen.closes and byte == end.closing
+        cdef bint closes = may_end and end.closes and byte == end.closing
         if may_end and end.comma != DEAD:
             comma = self.automaton.next_state(end.comma, byte)
         if (blank != DEAD) + (comma != DEAD) + closes > 1:
             return UNCLEAR
         if closes:
-            return self.closed(end)
+            return BRACKET
         self.path[depth], self.places[depth] = blank if blank != DEAD else comma, IN_GAP if blank != DEAD else IN_COMMA
-        return READ if self.path[depth] != DEAD else DEAD
+        return SEPARATOR if self.path[depth] != DEAD else NOTHING
 
     cdef int key(self, MemberEnd* end) except -1:
         """Return the state behind the quote of the next key."""

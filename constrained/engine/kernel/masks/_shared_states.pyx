@@ -32,7 +32,7 @@ from constrained.engine.kernel.automaton._objects cimport AFTER, BEGIN, POSITION
 from constrained.engine.kernel.automaton._stacks cimport BOTTOM, LEAVES
 from constrained.engine.kernel.automaton._written_keys cimport Table
 from constrained.engine.kernel.masks._building cimport Counter, IndependentMask
-from constrained.engine.kernel.masks._mask_buffer cimport BLOCK, MaskBuffer, buffer_has
+from constrained.engine.kernel.masks._mask_buffer cimport BLOCK, MaskBuffer, buffer_has, next_touched
 
 from constrained.machine import Text
 
@@ -206,14 +206,15 @@ cdef class SharedStates:
 
     cdef int copy_whole(self, IndependentMask made, const MaskBuffer* buffer) except -1:
         """Give a mask all that is in a buffer, as a whole, which masks are made of without a look at it."""
-        cdef int i, block
+        cdef int i, block = 0
         ints_free(&made.words)
         made.bits = <uint32_t*>cleared(buffer.words + BLOCK, 4)
         if buffer.base != NULL:
             memcpy(made.bits, buffer.base, 4 * <size_t>buffer.words)
-        for block in range(buffer.blocks):
-            for i in range(BLOCK * block, BLOCK * block + (BLOCK if buffer.touched[block] else 0)):
+        while (block := next_touched(buffer, block)) < buffer.blocks:
+            for i in range(BLOCK * block, BLOCK * block + BLOCK):
                 made.bits[i] |= buffer.bits[i]
+            block += 1
         for i in range(buffer.removed.size):
             made.bits[buffer.removed.at[i] >> 5] &= ~(<uint32_t>1 << (buffer.removed.at[i] & 31))
         return 0
@@ -245,8 +246,8 @@ cdef bint list_words(IndependentMask made, MaskBuffer* buffer) except -1:
     cdef int i, block = 0
     for i in range(buffer.removed.size):
         buffer.bits[buffer.removed.at[i] >> 5] &= ~(<uint32_t>1 << (buffer.removed.at[i] & 31))
-    while block < buffer.blocks and made.words.size <= LISTED:
-        for i in range(BLOCK * block, BLOCK * block + (BLOCK if buffer.touched[block] else 0)):
+    while (block := next_touched(buffer, block)) < buffer.blocks and made.words.size <= LISTED:
+        for i in range(BLOCK * block, BLOCK * block + BLOCK):
             if buffer.bits[i]:
                 ints_add(&made.words, i)
                 ints_add(&made.words, <int32_t>buffer.bits[i])
