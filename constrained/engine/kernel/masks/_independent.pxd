@@ -13,6 +13,10 @@ from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions
 
 
+cdef enum:
+    MOST_LISTED = 512       # exits of a mask up to which the nodes below them are listed by their bytes
+
+
 @final
 cdef class IndependentMasks:
     cdef object store               # of the vocabulary, shared by its kernels: `mask_store.MaskStore`

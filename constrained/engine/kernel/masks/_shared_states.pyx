@@ -22,8 +22,8 @@ native.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t
-from libc.string cimport memcpy
-from constrained.engine.memory._memory cimport cleared
+from libc.string cimport memcpy, memset
+from constrained.engine.memory._memory cimport allotted, cleared
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put, pair
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
 from constrained.engine.kernel.automaton._closure cimport EXITS
@@ -208,9 +208,12 @@ cdef class SharedStates:
         """Give a mask all that is in a buffer, as a whole, which masks are made of without a look at it."""
         cdef int i, block = 0
         ints_free(&made.words)
-        made.bits = <uint32_t*>cleared(buffer.words + BLOCK, 4)
-        if buffer.base != NULL:
+        if buffer.base == NULL:
+            made.bits = <uint32_t*>cleared(buffer.words + BLOCK, 4)
+        else:
+            made.bits = <uint32_t*>allotted(buffer.words + BLOCK, 4)
             memcpy(made.bits, buffer.base, 4 * <size_t>buffer.words)
+            memset(made.bits + buffer.words, 0, 4 * BLOCK)
         while (block := next_touched(buffer, block)) < buffer.blocks:
             for i in range(BLOCK * block, BLOCK * block + BLOCK):
                 made.bits[i] |= buffer.bits[i]

@@ -23,13 +23,13 @@ from constrained.engine.kernel.automaton._objects cimport OTHER
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
+from constrained.engine.kernel.masks._independent cimport MOST_LISTED
 from constrained.engine.kernel.masks._mask_buffer cimport (
     MaskBuffer, buffer_begin, buffer_clear, buffer_doubt, buffer_doubt_new, buffer_end, buffer_node, buffer_tokens,
     buffer_words)
 from constrained.engine.kernel.masks._unions cimport Unions
 
 cdef enum:
-    LISTED = 512        # exits up to which the nodes below them are listed by their bytes
     KEPT = 200          # bytes that is known to have been left once takes
 
 
@@ -144,7 +144,7 @@ cdef class TextEnds:
                 node = mask.exits.at[i]
                 if nodes[node].end > node + 1 and not is_apart(apart, node):
                     ints_add(self.walk.leaving, node)
-        if mask.exits.size <= LISTED:
+        if mask.exits.size <= MOST_LISTED:
             if not mask.children.size:
                 self.masks.list_children(mask)
             i = 0
