@@ -41,7 +41,7 @@ from constrained.engine.kernel.masks.alike._alike_states cimport AlikeStates
 from constrained.engine.kernel.masks.alike._key_kinds cimport UNIQUE
 from constrained.engine.kernel.texts._positions cimport Positions
 
-from constrained.engine.kernel.masks._shared_states import TO_MAKE, TOO_LARGE
+from constrained.engine.kernel.masks._shared_states import MET, TO_MAKE, TOO_LARGE
 
 cdef enum:
     ADDED = 32          # ticks that it takes to add a context-independent mask
@@ -219,14 +219,18 @@ cdef class Composer:
         return self.add_all() if node < 0 else True     # else whoever works the list off goes on with it
 
     cdef IndependentMask shared(self, const InMember* member, int node):
-        """Return what the states share that have a lonely state, None: nothing, or it is met for the first time: by the
-        vocabulary, if the state has a name, else by this kernel."""
+        """Return what the states share that have a lonely state, None: nothing, or it is met for the first time by the
+        vocabulary, if the state has a name, else for the first two times by this kernel."""
         cdef IndependentMask made
         cdef int index = self.shared_states.index(member.lonely, node)
-        if index != NOT_MET and self.shared_states.masks[index] is not TO_MAKE:
-            return self.shared_states.masks[index]
+        kept = MET if index == NOT_MET else self.shared_states.masks[index]
+        if kept is not MET and kept is not TO_MAKE:
+            return kept
         name = self.shared_states.name(member)
         key = None if name is None else ("member", name, node)
+        if index != NOT_MET and key is None and kept is MET:
+            self.shared_states.masks[index] = TO_MAKE
+            return None
         found = stored(self.masks.entries, key) if key is not None else None
         if found is not None and found is not TO_MAKE:
             found = None if found is TOO_LARGE else found

@@ -29,7 +29,7 @@ cdef class SharedStates:
     cdef Counter counter            # of all context-independent masks of the vocabulary
     cdef Ints configurations        # of a lonely state in the making
     cdef Map ids                    # (lonely state, trie node) -> index of `masks`
-    cdef list masks                 # TO_MAKE; None: one that cannot be shared
+    cdef list masks                 # MET, TO_MAKE; None: one that cannot be shared
     cdef dict names                 # of lonely states; None: it has none
     cdef Map named                  # (colon, value), 0: before these they have names
 

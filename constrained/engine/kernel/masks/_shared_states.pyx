@@ -17,8 +17,8 @@ the automaton, which it adds states to; stacks, machines and objects; `Expansion
 Invariants: a state and its lonely one read the same up to the end of the member, and behind it a state goes on as its
 `behind` does on `parent`.  The stack beyond has one frame, of LEAVES, as OUTSIDE has, where nothing is put off.
 Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/laws.py`.
-Refused: to share what is met once and has no name, which costs more than it saves; members of objects that are not
-native.
+Refused: to share what is met once or twice and has no name, which costs more than it saves; members of objects that are
+not native.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t
@@ -36,7 +36,8 @@ from constrained.engine.kernel.masks._mask_buffer cimport BLOCK, MaskBuffer, buf
 
 from constrained.machine import Text
 
-TO_MAKE = object()      # what was met once
+MET = object()          # what was met once
+TO_MAKE = object()      # what is worth to be made, when it is met again: met twice, by the vocabulary once
 TOO_LARGE = object()    # of the vocabulary's: what cannot be shared
 cdef bytes BEFORE = b": "       # what is written before a value
 
@@ -130,7 +131,7 @@ cdef class SharedStates:
         time."""
         cdef int found = map_get(&self.ids, lonely, node)
         if found < 0:
-            self.masks.append(TO_MAKE)
+            self.masks.append(MET)
             map_put(&self.ids, lonely, node, len(self.masks) - 1)
             return NOT_MET
         return found
