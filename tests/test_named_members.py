@@ -6,7 +6,7 @@ import pytest
 from constrained.engine.kernel.masks._shared_states import TO_MAKE
 from laws import assert_kernels_agree, hard_vocabulary
 
-from constrained import Grammar, compile
+from constrained import Grammar, Vocabulary, compile
 
 TEXT = {"type": "string", "maxLength": 3}
 SCHEMAS = {
@@ -77,3 +77,24 @@ def test_the_next_grammar_makes_none_of_its_own():
     kept = members(vocabulary)
     walked(SCHEMAS["open"] | {"minProperties": 2}, vocabulary, range(20))
     assert members(vocabulary) == kept
+
+
+@pytest.mark.parametrize("apart", [1, 130, 700])
+def test_tokens_far_apart_are_kept_wherever_they_stand(apart):
+    """Among thousands of tokens that no text has, so that most blocks of a mask stay as they are."""
+    texts = [bytes((byte,)) for byte in range(256)]
+    for text in (b' "', b" {}", b" [],", b' "a', b" 12", b" true", b" null,", b' ""', b" {}}", b'"b', b' "",', b" 7}"):
+        texts += [b"\xff\xff%d" % number for number in range(len(texts), len(texts) + apart)]
+        texts.append(text)
+    vocabulary = Vocabulary(texts, special={"<eos>": len(texts)}, stop=[len(texts)])
+    for name in ("open", "names of texts", "two cells", "a map of texts", "any value by name", "open"):
+        places = [
+            compile(Grammar.from_json_schema(SCHEMAS[name]), vocabulary, kernel=kernel).place()
+            for kernel in ("compiled", "plain")
+        ]
+        for begun in ('{"a": ', '{"a":', '{"b": {"a": ', '{"c": {"b": {"a": ', '{"a": "', '{"b": [{"a": "'):
+            states = [kernel.step_bytes(start, begun.encode()) for kernel, start in places]
+            if all(states):
+                masks = [kernel.mask(state) for (kernel, _), state in zip(places, states, strict=True)]
+                assert (masks[0] == masks[1]).all(), (name, begun)
+    assert members(vocabulary)
