@@ -26,7 +26,7 @@ from constrained.work import Budget, Preempted
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
 
-SMALL = 50  # units of reading up to which nothing is made ahead: half of all schemas take no more
+SMALL = 60  # units of reading up to which nothing is made ahead: more than half of all schemas take no more
 AGAIN = 60  # units for each further one; of 0.6 µs here
 FIRST = 900  # units for the first schema over a vocabulary of
 MANY = 10_000  # ids or more
