@@ -5,9 +5,8 @@ Owns: nothing.  Borrows: the kernels of the sequences, which it pins while it co
 Plain twin: `Kernel.fill`, row by row; compared in tests/test_engine.py.
 """
 from libc.stdint cimport int32_t, uint32_t
-from libc.stdlib cimport free
 from libc.string cimport memset
-from constrained.engine.memory._memory cimport cleared
+from constrained.engine.memory._memory cimport cleared, released
 from constrained.engine.kernel._kernel cimport Kernel
 from constrained.engine.kernel._rows cimport bitmask_row
 from constrained.engine.kernel.masks._mask_buffer cimport Mask, unpack
@@ -64,5 +63,5 @@ def fill_rows(list matchers, object bitmask):
     finally:
         for kernel in pinned:
             kernel.pins -= 1
-        free(sources)
+        released(sources)
     return failed

@@ -8,9 +8,8 @@ memory runs out they stay as they were.  Whoever adds to several of them makes r
 `map_room`), after which `ints_put` and `map_put` cannot fail: nobody ever sees half of an entry.
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
-from constrained.engine.memory._memory cimport cleared, enlarged
+from constrained.engine.memory._memory cimport cleared, enlarged, released
 
 
 cdef enum:
@@ -61,7 +60,7 @@ cdef inline int ints_widen(Ints* v) except -1:
 
 cdef inline void ints_free(Ints* v) noexcept:
     """Give the memory back."""
-    free(v.at)
+    released(v.at)
     v.at, v.size, v.room = NULL, 0, 0
 
 
@@ -158,7 +157,7 @@ cdef inline void map_move(Map* m, uint64_t most) noexcept nogil:
             entry_put(m.at, m.mask, m.old[i])
     m.moved = end
     if end > m.old_mask:
-        free(m.old)
+        released(m.old)
         m.old = NULL
 
 
@@ -186,8 +185,8 @@ cdef inline int map_widen(Map* m) except -1:
 
 cdef inline void map_free(Map* m) noexcept:
     """Give the memory back."""
-    free(m.at)
-    free(m.old)
+    released(m.at)
+    released(m.old)
     m.at, m.mask, m.size, m.old = NULL, 0, 0, NULL
 
 

@@ -10,9 +10,8 @@ Plain twin: `tokens.trie.TokenTrie`.
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cython cimport final
 from libc.stdint cimport int32_t, uint8_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memchr
-from constrained.engine.memory._memory cimport allotted
+from constrained.engine.memory._memory cimport allotted, released
 
 cdef enum:
     EXPONENT = -1       # in place of a number of digits: behind an "e"
@@ -85,7 +84,7 @@ cdef class Trie:
                 at = self.nodes[at].end
                 continue
             at += 1
-        free(read)
+        released(read)
         return most
 
     cdef int quotes(self, int token, int first) noexcept:

@@ -6,6 +6,7 @@ a text begins, all arrays and tables get room for half as much again; texts that
 
 Owns nothing: the arrays belong to the parts of the kernel, which grow them in the same way.
 """
+from constrained.engine.memory._huge cimport huge_ready
 from constrained.engine.memory._memory cimport enlarged
 from constrained.engine.kernel._tables cimport ints_widen, map_widen, SMALL
 from constrained.engine.kernel.automaton._automaton cimport Automaton, State
@@ -23,6 +24,7 @@ from constrained.engine.kernel.texts._positions cimport Position, Positions
 
 cdef int widen(Composer composer) except -1:
     """Make room for half as much again of all that the parts of a kernel keep, where there is less."""
+    huge_ready()
     widen_states(composer.automaton)
     widen_stacks(composer.stacks)
     widen_machines(composer.machines)

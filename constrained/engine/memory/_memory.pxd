@@ -8,3 +8,4 @@ cdef int admit(size_t count) except -1
 cdef void* allotted(size_t count, size_t item) except NULL
 cdef void* cleared(size_t count, size_t item) except NULL
 cdef void* enlarged(void* block, int* room, size_t item, size_t more) except NULL
+cdef void released(void* block) noexcept nogil

@@ -7,7 +7,8 @@ so what others see is whole at any time, and an operation that raised may be tri
 Tests: test_memory.py refuses each allocation of a walk in turn; `python -m constrained.benchmarks.faults` does it for
 more of them.
 """
-from libc.stdlib cimport calloc, malloc, realloc
+from constrained.engine.memory._blocks cimport (
+    block_cleared, block_enlarged, block_release, block_room, block_take)
 
 from constrained.errors import LimitExceeded
 
@@ -37,22 +38,14 @@ cdef int admit(size_t count) except -1:
 
 cdef void* allotted(size_t count, size_t item) except NULL:
     """Return a block for some items, not cleared; `item` is at most a few hundred bytes."""
-    cdef void* block
     admit(count)
-    block = malloc(max(count * item, <size_t>1))
-    if block == NULL:
-        raise MemoryError
-    return block
+    return block_take(count * item)
 
 
 cdef void* cleared(size_t count, size_t item) except NULL:
     """Return a block of zeros for some items."""
-    cdef void* block
     admit(count)
-    block = calloc(max(count, <size_t>1), item)
-    if block == NULL:
-        raise MemoryError
-    return block
+    return block_cleared(count * item)
 
 
 cdef void* enlarged(void* block, int* room, size_t item, size_t more) except NULL:
@@ -62,15 +55,18 @@ cdef void* enlarged(void* block, int* room, size_t item, size_t more) except NUL
     Raises: MemoryError: there is none.  LimitExceeded: more items than an int32 counts.
     """
     cdef size_t wanted = min(max(<size_t>2 * room[0] + 16, <size_t>room[0] + more), <size_t>MOST_ITEMS)
-    cdef void* grown
     if more > MOST_ITEMS or <size_t>room[0] + more > MOST_ITEMS:
         raise LimitExceeded(
             "an automaton is too large", because="it would have more than 2,147,483,647 parts of one kind",
             instead="simplify the grammar, or lower cache_bytes"
         )
     admit(wanted)
-    grown = realloc(block, wanted * item)
-    if grown == NULL:
-        raise MemoryError
+    wanted = min(block_room(wanted * item) // item, <size_t>MOST_ITEMS)
+    block = block_enlarged(block, wanted * item)
     room[0] = <int>wanted
-    return grown
+    return block
+
+
+cdef void released(void* block) noexcept nogil:
+    """Take a block back; NULL is none."""
+    block_release(block)

@@ -7,11 +7,11 @@ Plain twin: `layout.plain`, `trie.grown`, `byte_classes.classes_below`; compared
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, qsort
+from libc.stdlib cimport qsort
 from libc.string cimport memcmp, memset
 cimport numpy
 from constrained.engine.kernel._trie cimport TrieNode
-from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.memory._memory cimport allotted, cleared, released
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def sorted_ids(const int32_t[::1] starts, const uint8_t[::1] data):
         for i in range(count):
             ids[i] = entries[i].token
     finally:
-        free(entries)
+        released(entries)
     return found
 
 
@@ -203,7 +203,7 @@ cdef int nodes(Out out, const int32_t[::1] starts, const uint8_t[::1] data, cons
     while at:
         differs |= close(out, path, at, node)
         at -= 1
-    free(path)
+    released(path)
     differs |= put(&out.records[node].end, 0, out.checking)
     differs |= put(&out.records[node].first, <int32_t>len(ids), out.checking)
     differs |= put(&out.records[node].depth, 0, out.checking)
@@ -246,7 +246,7 @@ cdef int by_characters(Out out, const int32_t[::1] starts, const uint8_t[::1] da
         places[begun[j]] += 1
     for j in range(len(ids)):
         differs |= put(&out.fewest_first[j], ordered[j], out.checking)
-    free(begun)
+    released(begun)
     return differs
 
 

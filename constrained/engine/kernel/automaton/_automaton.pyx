@@ -18,10 +18,9 @@ per KB, and a walk makes some thirty states.  One that is only passed through, a
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 from constrained.engine.memory._arena cimport arena_free, arena_take
-from constrained.engine.memory._memory cimport cleared, enlarged
+from constrained.engine.memory._memory cimport cleared, enlarged, released
 from constrained.engine.memory._meter cimport SLICE
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, ints_put, ints_room, map_add, map_find, map_free, map_get, map_put, map_room,
@@ -59,12 +58,12 @@ cdef class Automaton:
 
     def __dealloc__(self):
         self.release()
-        free(self.marks)
+        released(self.marks)
 
     cdef void release(self) noexcept:
         arena_free(&self.rows)
         self.rows.used = self.rows.size = 0
-        free(self.states)
+        released(self.states)
         self.states, self.count, self.room = NULL, 0, 0
         ints_free(&self.configurations)
         ints_free(&self.next)

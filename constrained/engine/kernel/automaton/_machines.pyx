@@ -11,9 +11,8 @@ Plain twin: `machine.Edges`.
 """
 from cython cimport final
 from libc.stdint cimport int32_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
-from constrained.engine.memory._memory cimport enlarged
+from constrained.engine.memory._memory cimport enlarged, released
 from constrained.engine.kernel._tables cimport Ints, ints_free, ints_put, ints_room
 
 cdef enum:
@@ -32,7 +31,7 @@ cdef class Machines:
         self.release()
 
     cdef void release(self) noexcept:
-        free(self.at)
+        released(self.at)
         self.at, self.count, self.room = NULL, 0, 0
         ints_free(&self.ranges)
         ints_free(&self.calls)

@@ -17,8 +17,8 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memset
+from constrained.engine.memory._memory cimport released
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, ints_put, ints_room, map_add, map_find, map_free, map_get, map_put,
@@ -157,7 +157,7 @@ cdef class Stacks:
             for i in range(merged.size):
                 ints_add(&self.frames, merged.at[i])
         finally:
-            free(merged.at)
+            released(merged.at)
         known = self.settle(known)
         map_put(&self.unions, x, y, known)
         self.bytes += KEY

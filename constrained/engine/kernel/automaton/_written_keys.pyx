@@ -9,9 +9,8 @@ are one count.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
-from constrained.engine.memory._memory cimport allotted, enlarged
+from constrained.engine.memory._memory cimport allotted, enlarged, released
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport (
     Ints, Map, bits_in, ints_add, ints_free, ints_put, ints_room, map_add, map_find, map_free, map_room, mix, pair)
@@ -37,9 +36,9 @@ cdef class WrittenKeys:
     cdef void release(self) noexcept:
         cdef int i
         for i in range(self.table_count):
-            free(self.tables[i].required)
-        free(self.tables)
-        free(self.sets)
+            released(self.tables[i].required)
+        released(self.tables)
+        released(self.sets)
         self.tables, self.table_count, self.table_room = NULL, 0, 0
         self.sets, self.set_count, self.set_room = NULL, 0, 0
         ints_free(&self.set_words)

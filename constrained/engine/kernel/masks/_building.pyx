@@ -16,8 +16,7 @@ the skipping of bytes that change nothing are ours.
 cimport cython
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport free
-from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.memory._memory cimport allotted, cleared, released
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free, ints_put, ints_room
 from constrained.engine.kernel._trie cimport TrieNode, Trie, set_tokens
@@ -51,9 +50,9 @@ cdef class IndependentMask:
     def __dealloc__(self):
         if self.counter is not None:
             self.counter.bytes -= self.size
-        free(self.bits)
-        free(self.inside)
-        free(self.next_bytes)
+        released(self.bits)
+        released(self.inside)
+        released(self.next_bytes)
         ints_free(&self.words)
         ints_free(&self.tokens)
         ints_free(&self.exits)
@@ -93,7 +92,7 @@ cdef class Builder:
 
     def __dealloc__(self):
         ints_free(&self.runs)
-        free(self.aside)
+        released(self.aside)
 
     cdef IndependentMask build(self, int q, int node, bint counts):
         """Walk the trie, or the part below a node (-1: all of it), from position q with nothing known outside the text.
@@ -115,7 +114,7 @@ cdef class Builder:
                 self.runs.size = 0
                 visited = self.walk(made, node, bare and node < 0, path)
         finally:
-            free(path)
+            released(path)
         work(self.meter, visited + 8 * made.exits.size + words)
         if counts:
             self.note_words(made)

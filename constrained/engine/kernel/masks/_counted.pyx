@@ -16,9 +16,9 @@ Source: ours.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, qsort
+from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
-from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.memory._memory cimport allotted, cleared, released
 from constrained.engine.memory._meter cimport Meter, ask, work
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_extend, ints_free, ints_room
 from constrained.engine.kernel._trie cimport TrieNode, Trie, clear_tokens, set_tokens
@@ -190,7 +190,7 @@ cdef class CountedMasks:
                 self.note_long(base, self.trie.fewest_first[i], characters, met, &found)
             self.sort_long(base, &found)
         finally:
-            free(met)
+            released(met)
             ints_free(&found)
         return 0
 
@@ -221,5 +221,5 @@ cdef class CountedMasks:
                 base.longest_first.at[at], base.longest_first.at[at + 1] = found.at[i], found.at[i + 1]
             base.longest_first.size = found.size
         finally:
-            free(places)
+            released(places)
         return 0

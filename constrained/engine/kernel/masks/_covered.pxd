@@ -4,8 +4,7 @@
 Plain twin: none: masks with and without them are the same.
 """
 from libc.stdint cimport int32_t, uint32_t
-from libc.stdlib cimport free
-from constrained.engine.memory._memory cimport allotted
+from constrained.engine.memory._memory cimport allotted, released
 from constrained.engine.kernel._tables cimport Ints
 from constrained.engine.kernel._trie cimport Trie, TrieNode
 
@@ -32,7 +31,7 @@ cdef inline int drop_covered(Ints* exits, Trie trie, const uint32_t* bits) excep
             exits.at[kept] = node
             kept += 1
     exits.size = kept
-    free(outside)
+    released(outside)
     return 0
 
 

@@ -13,9 +13,8 @@ Plain twin: `machine.LiteralSet` with `twin.text.TextAt`, one text position afte
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint8_t
-from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
-from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.memory._memory cimport allotted, cleared, released
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport ints_add
 from constrained.engine.kernel._trie cimport TrieNode, Trie
@@ -51,8 +50,8 @@ cdef class FiniteTexts:
         self.least, self.most = self.highs + self.trie.longest + 2, self.highs + 2 * (self.trie.longest + 2)
 
     def __dealloc__(self):
-        free(self.marks)
-        free(self.lows)
+        released(self.marks)
+        released(self.lows)
 
     cdef int drop(self) noexcept:
         """Leave nothing half done behind, where an operation ended by an exception."""

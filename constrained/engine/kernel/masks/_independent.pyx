@@ -16,9 +16,8 @@ Source: the idea is XGrammar's (Dong et al. 2024); exits by trie node, parts and
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
-from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.memory._memory cimport allotted, cleared, released
 from constrained.engine.memory._meter cimport Meter, ask, work
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_room, map_free, map_get, map_put
 from constrained.engine.kernel._trie cimport TrieNode, Trie, clear_tokens, set_tokens
@@ -168,7 +167,7 @@ cdef class IndependentMasks:
         try:
             self.find_exits(made, q, path)
         finally:
-            free(path)
+            released(path)
         made.weigh(self.builder.counter, self.trie.words)
         return made
 
@@ -218,7 +217,7 @@ cdef class IndependentMasks:
                 ints_add(&made.exit_starts, made.exits.size)
                 visited += self.walk_behind(made, key.exits.at[i], path)
         finally:
-            free(path)
+            released(path)
         work(self.meter, visited + self.trie.words)
         ints_add(&made.token_starts, made.tokens.size)
         ints_add(&made.exit_starts, made.exits.size)

@@ -12,9 +12,8 @@ Plain twin: `twin.automaton._pack`, which makes a mask of a list of tokens.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
-from libc.stdlib cimport free
 from constrained.engine.memory._arena cimport Arena, arena_take
-from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.memory._memory cimport allotted, cleared, released
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, mix
 from constrained.engine.kernel._trie cimport TrieNode
 
@@ -113,8 +112,8 @@ cdef inline int buffer_begin(MaskBuffer* buffer, int words) except -1:
 
 cdef inline void buffer_end(MaskBuffer* buffer) noexcept:
     """Give the memory of a buffer back."""
-    free(buffer.bits)
-    free(buffer.touched)
+    released(buffer.bits)
+    released(buffer.touched)
     ints_free(&buffer.records)
     ints_free(&buffer.removed)
     ints_free(&buffer.todo.texts)

@@ -16,8 +16,7 @@ Plain twin: `twin.automaton.PlainKernel._walk`, which puts nothing off.
 """
 from cython cimport final
 from libc.stdint cimport int32_t
-from libc.stdlib cimport free
-from constrained.engine.memory._memory cimport allotted
+from constrained.engine.memory._memory cimport allotted, released
 from constrained.engine.memory._meter cimport Meter, SLICE
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free, map_free, map_get, map_put
 from constrained.engine.kernel._trie cimport TrieNode, Trie
@@ -47,7 +46,7 @@ cdef class Walk:
         self.path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
 
     def __dealloc__(self):
-        free(self.path)
+        released(self.path)
         ints_free(&self.light)
         map_free(&self.bare_lights)
 

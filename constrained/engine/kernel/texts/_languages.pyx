@@ -17,8 +17,7 @@ Plain twin: `machine.Language.edges` and `machine.LiteralSet`.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t, uint8_t
-from libc.stdlib cimport free
-from constrained.engine.memory._memory cimport allotted, enlarged, MOST_ITEMS
+from constrained.engine.memory._memory cimport allotted, enlarged, released, MOST_ITEMS
 from constrained.engine.memory._meter cimport Meter, TICKS, ask, work
 from constrained.engine.kernel._tables cimport (
     Ints, Map, first_not_below, ints_free, ints_put, ints_room, map_add, map_find, map_free, map_get, map_put,
@@ -54,12 +53,12 @@ cdef class Languages:
     cdef void release(self) noexcept:
         cdef int i
         for i in range(self.set_count):
-            free(self.sets[i].offset)
+            released(self.sets[i].offset)
         for i in range(self.excluded_count):
-            free(self.excluded[i])
-        free(self.sets)
-        free(self.excluded)
-        free(self.at)
+            released(self.excluded[i])
+        released(self.sets)
+        released(self.excluded)
+        released(self.at)
         self.sets, self.excluded, self.at = NULL, NULL, NULL
         self.set_count = self.set_room = self.excluded_count = self.excluded_room = self.count = self.room = 0
         ints_free(&self.edge_low)

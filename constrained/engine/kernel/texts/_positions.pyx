@@ -11,9 +11,8 @@ Plain twin: `engine.twin.text.TextAt`, place by place.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t, uint8_t
-from libc.stdlib cimport free
 from libc.string cimport memset
-from constrained.engine.memory._memory cimport cleared, enlarged
+from constrained.engine.memory._memory cimport cleared, enlarged, released
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages, LiteralTexts, MIXED, NONE
 from constrained.engine.kernel._tables cimport Map, map_free, map_get, map_put, map_room, pair
 from constrained.engine.kernel.texts._marks cimport mark_escape, mark_range
@@ -50,10 +49,10 @@ cdef class Positions:
 
     def __dealloc__(self):
         self.release()
-        free(self.spellings)
+        released(self.spellings)
 
     cdef void release(self) noexcept:
-        free(self.at)
+        released(self.at)
         self.at, self.count, self.room = NULL, 0, 0
         map_free(&self.ids)
         ranges_free(&self.tables)

@@ -10,8 +10,7 @@ Plain twin: none; `tests/test_alike_states.py` asks of vocabularies that have su
 """
 from cython cimport final
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport free
-from constrained.engine.memory._memory cimport allotted
+from constrained.engine.memory._memory cimport allotted, released
 
 
 cdef int note_tail(set tails, const unsigned char* text, int at, int last) except -1:
@@ -33,7 +32,7 @@ cdef class Tails:
             self.lay_out(sorted([text for text in found if text and text[0] in firsts]))
 
     def __dealloc__(self):
-        free(self.nodes)
+        released(self.nodes)
 
     cdef int lay_out(self, list texts) except -1:
         """Lay sorted tails out."""
