@@ -1,10 +1,7 @@
 # cython: language_level=3
 from cython cimport final
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-
-
-cdef struct TrieNode:
-    int32_t end, first, depth, byte     # of a node of the token trie; see `trie.TokenTrie`
+from constrained.engine.kernel._branches cimport Branches, TrieNode
 
 
 @final
@@ -21,6 +18,7 @@ cdef class Trie:
     cdef const int32_t* with_at_most
     cdef const uint8_t* spelled     # the bytes of all tokens, one after another; none of special tokens
     cdef const int32_t* begins      # (size + 1,) where those of each token begin
+    cdef Branches branches          # children by their bytes
     cdef object texts               # (size,) bytes of each token or None
 
     cdef int find(self, int node, bytes path) noexcept

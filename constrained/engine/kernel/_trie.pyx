@@ -34,6 +34,9 @@ cdef class Trie:
         self.nodes = <const TrieNode*>&records[0, 0]
         i = trie.roots
         self.roots = &i[0]
+        if vocabulary.kernels.branches is None:
+            vocabulary.kernels.branches = Branches(records)
+        self.branches = vocabulary.kernels.branches
         if self.count:
             i = trie.ids
             below = trie.below

@@ -24,6 +24,7 @@ cdef class FiniteTexts:
     cdef int32_t* highs
     cdef int32_t* least             # and the first and the last of the characters with which they go on
     cdef int32_t* most
+    cdef int32_t* above             # and the nodes there, -1: one whose children are not found by their bytes
     cdef int32_t* marks             # (256,) bytes that a text may begin with; zeros between
 
     cdef int add(self, MaskBuffer* buffer, int q, int stack, int node) except -1
@@ -34,6 +35,7 @@ cdef class FiniteTexts:
     cdef int walk_texts(self, MaskBuffer* buffer, int q, int stack, int at, int stop, int base) except -1
     cdef int leave_name(self, MaskBuffer* buffer, list exits, LanguageAt* start, int i, int q, int stack) except -1
     cdef int put_off(self, MaskBuffer* buffer, int state, int node) except -1
+    cdef int beside(self, LanguageAt* start, int at, int depth, int closing) noexcept
     cdef void enter(self, const LanguageAt* start, int depth, int low, int high) noexcept
     cdef bint may_leave(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept
     cdef bint is_taken(self, int stack) noexcept

@@ -17,6 +17,7 @@ from libc.string cimport memcmp, memset
 from constrained.engine.memory._memory cimport allotted, cleared, released
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport ints_add
+from constrained.engine.kernel._branches cimport child, is_wide
 from constrained.engine.kernel._trie cimport TrieNode, Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNKNOWN
 from constrained.engine.kernel.automaton._machines cimport DISPATCH, Machine
@@ -45,9 +46,10 @@ cdef class FiniteTexts:
         self.walk, self.masks, self.meter, self.trie = walk, masks, walk.meter, walk.trie
         self.automaton, self.positions, self.languages = walk.automaton, walk.positions, walk.languages
         self.marks = <int32_t*>cleared(256, 4)
-        self.lows = <int32_t*>allotted(4 * (<size_t>self.trie.longest + 2), 4)
+        self.lows = <int32_t*>allotted(5 * (<size_t>self.trie.longest + 2), 4)
         self.highs = self.lows + self.trie.longest + 2
         self.least, self.most = self.highs + self.trie.longest + 2, self.highs + 2 * (self.trie.longest + 2)
+        self.above = self.most + self.trie.longest + 2
 
     def __dealloc__(self):
         released(self.marks)
@@ -95,6 +97,7 @@ cdef class FiniteTexts:
         cdef int depth, byte, low, high, behind, visited = 0
         cdef bint taken = self.is_taken(stack)
         self.enter(&start, 0, start.low, start.high)
+        self.above[0] = at - 1 if base and is_wide(self.trie.branches, at - 1) else -1
         while at < stop:
             visited += SEARCHED
             depth, byte = nodes[at].depth - base, nodes[at].byte
@@ -110,17 +113,43 @@ cdef class FiniteTexts:
                         self.put_off(buffer, self.automaton.next_state(behind, byte), at)
                     else:
                         self.walk.walk(buffer, behind, at, nodes[at].end, base + depth - 1)
-                at = nodes[at].end
+                at = self.beside(&start, at, depth, closing)
                 continue
             if (self.least[depth - 1] <= byte <= self.most[depth - 1] and holds(&self.positions.tables, raw, byte)
                     and self.languages.narrow(&start, start.depth + depth - 1, byte, byte, &low, &high)):
                 buffer_node(buffer, nodes, ids, at)
                 self.enter(&start, depth, low, high)
+                self.above[depth] = at if is_wide(self.trie.branches, at) else -1
                 at += 1
             else:
-                at = nodes[at].end
+                at = self.beside(&start, at, depth, closing)
         self.meter.ticks += visited
         return 0
+
+    cdef int beside(self, LanguageAt* start, int at, int depth, int closing) noexcept:
+        """Return the node where the search goes on behind one of a depth, and behind all below it: the next child of
+        the same node, but for those of a wide node that no text goes on with.
+        """
+        cdef int node = self.above[depth - 1], byte = self.trie.nodes[at].byte, read = start.depth + depth - 1
+        cdef int next_byte, low, high, found = -1
+        cdef const LiteralTexts* entry = &self.languages.sets[start.texts]
+        if node < 0 or self.most[depth - 1] >= 0x80 or byte >= 0x80 or closing >= 0x80:
+            return self.trie.nodes[at].end
+        while found < 0:
+            next_byte = 0x80
+            if byte < self.most[depth - 1]:
+                low, high = self.lows[depth - 1], self.highs[depth - 1]
+                self.languages.narrow(start, read, max(byte + 1, self.least[depth - 1]), 0x7F, &low, &high)
+                next_byte = entry.points[entry.offset[low] + read]
+            if byte < 0x5C < next_byte:
+                next_byte = 0x5C
+            if byte < closing < next_byte:
+                next_byte = closing
+            if next_byte == 0x80:
+                return self.trie.nodes[node].end
+            byte = next_byte
+            found = child(self.trie.branches, node, byte)
+        return found
 
     cdef void enter(self, const LanguageAt* start, int depth, int low, int high) noexcept:
         """Note the texts that are left at a depth, and between which characters they go on.

@@ -19,6 +19,7 @@ from libc.stdint cimport int32_t
 from constrained.engine.memory._memory cimport allotted, released
 from constrained.engine.memory._meter cimport Meter, SLICE
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free, map_free, map_get, map_put
+from constrained.engine.kernel._branches cimport child, is_wide
 from constrained.engine.kernel._trie cimport TrieNode, Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, Row, State, UNKNOWN, successor
 from constrained.engine.kernel.automaton._closure cimport EXITS
@@ -43,7 +44,8 @@ cdef class Walk:
         self.machines, self.stacks, self.positions = automaton.machines, automaton.stacks, automaton.positions
         self.languages = automaton.positions.languages
         self.any_text = self.languages.number(ANY_TEXT)
-        self.path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
+        self.path = <int32_t*>allotted(2 * (<size_t>self.trie.longest + 2), 4)
+        self.above = self.path + self.trie.longest + 2
 
     def __dealloc__(self):
         released(self.path)
@@ -66,10 +68,13 @@ cdef class Walk:
         cdef const TrieNode* nodes = self.trie.nodes
         cdef const int32_t* ids = self.trie.ids
         cdef int32_t* path = self.path
+        cdef int32_t* above = self.above
         cdef Ints* leaving = self.leaving
         cdef Row* row
         cdef int depth, after, light, visited = 0
-        path[0] = state
+        path[0], above[0] = state, -1
+        if at and nodes[at - 1].end == stop and nodes[at - 1].depth == base and is_wide(self.trie.branches, at - 1):
+            above[0] = at - 1
         while at < stop:
             visited += 1
             depth = nodes[at].depth - base
@@ -80,7 +85,10 @@ cdef class Walk:
             if after == UNKNOWN:
                 after = automaton.step(path[depth - 1], nodes[at].byte)
             if after == DEAD:
-                at = nodes[at].end
+                if above[depth - 1] < 0:
+                    at = nodes[at].end
+                else:
+                    at = self.beside(above[depth - 1], nodes[at].byte, automaton.states[path[depth - 1]].row)
                 continue
             buffer_node(buffer, nodes, ids, at)
             if leaving != NULL and automaton.states[after].flags & EXITS and nodes[at].end > at + 1:
@@ -95,10 +103,28 @@ cdef class Walk:
                         at = nodes[at].end
                         continue
                     after = light
+                above[depth] = at if is_wide(self.trie.branches, at) else -1
+            else:
+                above[depth] = -1
             path[depth] = after
             at += 1
         self.meter.ticks += visited
         return 0 if self.meter.ticks < SLICE else self.meter.flush()
+
+    cdef int beside(self, int node, int byte, const Row* row) noexcept:
+        """Return the child of a wide trie node behind that with a byte which a row may not refuse; what stands behind
+        all of them, if there is none."""
+        cdef int found
+        byte += 1
+        while byte < 256:
+            if row.block[byte >> 4] == self.automaton.dead_block:
+                byte |= 15
+            elif successor(row, byte) != DEAD:
+                found = child(self.trie.branches, node, byte)
+                if found >= 0:
+                    return found
+            byte += 1
+        return self.trie.nodes[node].end
 
     cdef int walk_all(self, MaskBuffer* buffer, int state) except -1:
         """Walk the whole trie, but only below the bytes that the state reads."""
