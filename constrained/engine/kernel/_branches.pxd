@@ -32,7 +32,7 @@ cdef inline uint64_t place(int node, int byte) noexcept:
     return mix(node, 0) + byte
 
 
-cdef inline int child(Branches branches, int node, int byte) noexcept:
+cdef inline int child_of(Branches branches, int node, int byte) noexcept:
     """Return the child of a wide node with a byte, -1: it has none."""
     cdef const TrieNode* nodes = branches.nodes
     cdef uint64_t i = place(node, byte)

@@ -63,4 +63,4 @@ cdef class Branches:
         """Return the child of a node with a byte, -1: it has none; None: the node is not wide."""
         if not 0 <= node < self.count:
             raise IndexError(f"no node {node:,}: there are {self.count:,}")
-        return child(self, node, byte) if is_wide(self, node) else None
+        return child_of(self, node, byte) if is_wide(self, node) else None

@@ -12,6 +12,7 @@ from cython cimport final
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.string cimport memchr
 from constrained.engine.memory._memory cimport allotted, released
+from constrained.engine.kernel._branches cimport child_of, is_wide
 
 cdef enum:
     EXPONENT = -1       # in place of a number of digits: behind an "e"
@@ -55,6 +56,8 @@ cdef class Trie:
         for byte in path:
             if node < 0:
                 node = self.roots[byte]
+            elif is_wide(self.branches, node):
+                node = child_of(self.branches, node, byte)
             else:
                 stop, node = self.nodes[node].end, node + 1
                 while node < stop and self.nodes[node].byte != byte:

@@ -17,7 +17,7 @@ from libc.string cimport memcmp, memset
 from constrained.engine.memory._memory cimport allotted, cleared, released
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport ints_add
-from constrained.engine.kernel._branches cimport child, is_wide
+from constrained.engine.kernel._branches cimport child_of, is_wide
 from constrained.engine.kernel._trie cimport TrieNode, Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNKNOWN
 from constrained.engine.kernel.automaton._machines cimport DISPATCH, Machine
@@ -148,7 +148,7 @@ cdef class FiniteTexts:
             if next_byte == 0x80:
                 return self.trie.nodes[node].end
             byte = next_byte
-            found = child(self.trie.branches, node, byte)
+            found = child_of(self.trie.branches, node, byte)
         return found
 
     cdef void enter(self, const LanguageAt* start, int depth, int low, int high) noexcept:

@@ -19,7 +19,7 @@ from libc.stdint cimport int32_t
 from constrained.engine.memory._memory cimport allotted, released
 from constrained.engine.memory._meter cimport Meter, SLICE
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free, map_free, map_get, map_put
-from constrained.engine.kernel._branches cimport child, is_wide
+from constrained.engine.kernel._branches cimport child_of, is_wide
 from constrained.engine.kernel._trie cimport TrieNode, Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, Row, State, UNKNOWN, successor
 from constrained.engine.kernel.automaton._closure cimport EXITS
@@ -120,7 +120,7 @@ cdef class Walk:
             if row.block[byte >> 4] == self.automaton.dead_block:
                 byte |= 15
             elif successor(row, byte) != DEAD:
-                found = child(self.trie.branches, node, byte)
+                found = child_of(self.trie.branches, node, byte)
                 if found >= 0:
                     return found
             byte += 1
