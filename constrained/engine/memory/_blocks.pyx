@@ -149,10 +149,11 @@ cdef size_t block_room(size_t size) noexcept:
 cdef void* block_enlarged(void* held, size_t size) except NULL:
     """Return a block for more bytes than one has, with what that held; NULL is none.  Where that fails, the old one
     stays as it was."""
-    cdef Block* block = <Block*>(<char*>held - HEAD)
+    cdef Block* block
     cdef void* larger
     if held == NULL:
         return block_take(size)
+    block = <Block*>(<char*>held - HEAD)
     if block.order == APART:
         block = <Block*>realloc(block, size + HEAD)
         if block == NULL:

@@ -54,7 +54,7 @@ cdef void* enlarged(void* block, int* room, size_t item, size_t more) except NUL
     Where that fails, the old block and its room stay as they were.
     Raises: MemoryError: there is none.  LimitExceeded: more items than an int32 counts.
     """
-    cdef size_t wanted = min(max(<size_t>2 * room[0] + 16, <size_t>room[0] + more), <size_t>MOST_ITEMS)
+    cdef size_t wanted = min(max(<size_t>2 * room[0] if room[0] else 16, <size_t>room[0] + more), <size_t>MOST_ITEMS)
     if more > MOST_ITEMS or <size_t>room[0] + more > MOST_ITEMS:
         raise LimitExceeded(
             "an automaton is too large", because="it would have more than 2,147,483,647 parts of one kind",
