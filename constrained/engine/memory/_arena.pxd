@@ -2,11 +2,9 @@
 """Blocks of memory that are freed all at once; see _arena.pyx."""
 
 cdef enum:
-    CHUNK = 60_000      # bytes of the first chunk; each is twice as large as the one before, until they are MOST
-    MOST = 2_000_000
-    # where a chunk's bytes begin, behind the address of the chunk before: at a line of the cache, as blocks begin
-    # 16 bytes into one
-    BEGIN = 48
+    CHUNK = 1 << 16     # bytes of the first chunk; each is twice as large as the one before, until they are HUGE
+    # bytes of a cache line; a chunk begins with one that holds the address of the chunk before and the size
+    LINE = 64
 
 
 cdef struct Arena:

@@ -5,32 +5,35 @@ A block has 1 << order bytes and begins at a multiple of them, counted from its 
 cut from is where the bit of its size is the other way round.  Whoever gives a block back joins it with that half if it
 is free and whole, and what comes of it with its own; a whole chunk goes back to `_huge`.
 
-Owns: the chunks that it cuts.  What is larger than a chunk is the system's.
+Owns: the chunks that it cuts.  Blocks of more than 64 KB are the system's, and zeros from 32 KB on.
 Invariants: a free block stands in the list of its order, and no two halves of one block are both free.
 Cost: of one that is taken or given back, a step for each order between; half of a block may be of no use, but
 growing arrays use all of it (`block_room`).
+PERF: a seventh of the steps that take long takes less, as the pages of new masks and states need not be cleared one
+by one.  Large arrays are as fast on small pages, and those take no memory where nothing was written yet: huge ones for
+them, too, made a constraint a quarter larger.
 Plain twin: the system's allocator, which has every block where the sanitizer of addresses is at work.
 Threads: under the GIL.
 """
 from libc.stdint cimport int32_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
-from constrained.engine.memory._huge cimport HUGE, huge_release, huge_take
+from constrained.engine.memory._huge cimport huge_release, huge_take
 
 cdef extern from *:
     """
     #if defined(__SANITIZE_ADDRESS__)
     #define MOST_ORDER 0
     #else
-    #define MOST_ORDER 21
+    #define MOST_ORDER 16
     #endif
     """
-    int MOST_ORDER      # of a block that is cut from a chunk
+    int MOST_ORDER      # of a block that is not the system's
 
 cdef enum:
     CHUNK_ORDER = 21
     LEAST_ORDER = 6
-    MOST_CLEARED = 1 << 17  # bytes that are cleared at once
+    MOST_CLEARED = 1 << 15  # bytes that are cleared at once
     APART = -1          # instead of the order of a block that is the system's
     HEAD = 16           # bytes before those that are handed out
 
@@ -46,9 +49,9 @@ cdef long chunks = 0
 
 
 cdef inline int order_for(size_t size) noexcept:
-    """Return the order of the smallest block for some bytes, `APART`: no chunk has so many."""
+    """Return the order of the smallest block for some bytes, `APART`: no block has so many."""
     cdef int order = LEAST_ORDER
-    if size + HEAD > HUGE or not MOST_ORDER:
+    if size + HEAD > <size_t>1 << MOST_ORDER:
         return APART
     while (<size_t>1 << order) < size + HEAD:
         order += 1
@@ -101,7 +104,7 @@ cdef void* block_take(size_t size) except NULL:
 cdef void* block_cleared(size_t size) except NULL:
     """Return a block of zeros.
 
-    PERF: a large one is the system's, which clears a page when it is first touched: 2 MB at once are 0.3 ms or more.
+    PERF: a large one is the system's, which clears a page when it is first touched.
     """
     cdef void* held
     if size > MOST_CLEARED:
@@ -194,13 +197,13 @@ cdef class Held:
         return set(self.at[i] for i in range(size))
 
 
-def counts():
-    """Return how many chunks are cut, and how many free blocks of each order there are: for tests."""
+def survey():
+    """Return how many chunks are cut, and the free blocks: pairs address, order.  For tests."""
     cdef Block* block
-    found = [0] * (CHUNK_ORDER + 1)
+    found = []
     for order in range(CHUNK_ORDER + 1):
         block = lists[order]
         while block != NULL:
-            found[order] += 1
+            found.append((<uintptr_t>block, order))
             block = block.next
     return chunks, found

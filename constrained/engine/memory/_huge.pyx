@@ -10,9 +10,6 @@ Threads: under the GIL.
 """
 from libc.stdlib cimport free
 
-cdef extern from "stdlib.h" nogil:
-    void* aligned_alloc(size_t alignment, size_t size)
-
 cdef extern from *:
     """
     #if defined(__linux__)
