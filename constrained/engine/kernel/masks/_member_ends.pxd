@@ -1,6 +1,7 @@
 # cython: language_level=3
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
+from constrained.engine.kernel._tables cimport Ints, Map
 from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.automaton._machines cimport Machines
@@ -43,11 +44,20 @@ cdef class MemberEnds:
     cdef Separators marks           # that were last looked at
     cdef int32_t* path              # (longest + 2,) the states of separators on the way to the node at hand, DEAD: none
     cdef char* places               # (longest + 2,) which separator they are of
+    cdef Map known                  # mask and separators -> a way of `ways`
+    cdef Ints ways                  # of each its first and its last one in `noted`
+    cdef Ints noted                 # pairs of a trie node and what it ends with: a separator, a key's quote, a bracket
+    cdef list held                  # the masks of ways, which keep their addresses
 
     cdef bint leave(self, MaskBuffer* buffer, IndependentMask mask, int behind) except -1
     cdef bint walk_all(self, MaskBuffer* buffer, int state) except -1
     cdef int clear(self) except -1
     # internals
+    cdef bint add(self, MaskBuffer* buffer, MemberEnd* end, IndependentMask mask) except -1
+    cdef int go_again(self, MaskBuffer* buffer, MemberEnd* end, int way) except -1
+    cdef int go_on(self, MaskBuffer* buffer, MemberEnd* end, int read, int node) except -1
+    cdef bint walk_exits(self, MaskBuffer* buffer, MemberEnd* end, IndependentMask mask) except -1
+    cdef bint walk_roots(self, MaskBuffer* buffer, MemberEnd* end) except -1
     cdef bint find(self, int state, MemberEnd* end) except -1
     cdef int place_of(self, MemberEnd* end, int q, int stack) noexcept
     cdef const Table* table_of(self, const MemberEnd* end) noexcept

@@ -8,7 +8,7 @@ object itself are only made where a token goes on to its next key, and behind it
     {"x": _      "",   {},\n   []\n\n  …     8 states of the object behind blanks and commas, which no generation
                                              may ever get to; here none
 
-Owns: the states of separators; the path of the walk at hand.  Borrows: the automaton, which it adds states to;
+Owns: the states of separators; the path of the walk at hand; where walks led that are over.  Borrows: the automaton, which it adds states to;
 machines, stacks and objects; masks, for their exits; `Behind`; `Walk`, for all that follows.
 Invariant: what is added is in the mask; all that leaves the text is added, or `leave` says no.
 Plain twin: `TextEnds.leave_anew`, which walks states of the object; to it is left what is unclear here.
@@ -18,6 +18,8 @@ from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memset
 from constrained.engine.memory._memory cimport allotted, released
+from constrained.engine.kernel._tables cimport (
+    ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, pair)
 from constrained.engine.kernel._trie cimport TrieNode
 from constrained.engine.kernel.automaton._automaton cimport DEAD, UNKNOWN
 from constrained.engine.kernel.automaton._closure cimport EXITS
@@ -36,6 +38,7 @@ cdef enum:
     BRACKET = 2
     KEY = 3             # the quote of one
     UNCLEAR = 4         # two things
+    MOST_NOTED = 1 << 16
 
 
 @final
@@ -47,27 +50,75 @@ cdef class MemberEnds:
         self.trie, self.stacks, self.machines = walk.trie, walk.stacks, walk.machines
         self.objects = behind.dispatches.objects
         self.marks.comma_machine = self.marks.gap_machine = -1
+        self.held = []
         self.path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
         self.places = <char*>allotted(<size_t>self.trie.longest + 2, 1)
 
     def __dealloc__(self):
         released(self.path)
+        map_free(&self.known)
+        ints_free(&self.ways)
+        ints_free(&self.noted)
         released(self.places)
 
     cdef int clear(self) except -1:
         """Forget all states."""
         self.marks.comma_machine = self.marks.gap_machine = -1
+        self.ways.size = self.noted.size = 0
+        self.held = []
+        map_free(&self.known)
         return 0
 
     cdef bint leave(self, MaskBuffer* buffer, IndependentMask mask, int behind) except -1:
         """Add the tokens that leave a text at any exit and go on in state `behind`; say whether that could be done: it
         is the place behind the value of a key, and what leaves that need not be noted."""
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef const int32_t* child
         cdef MemberEnd end
-        cdef int i = 0
-        if mask.exits.size > MOST_LISTED or not self.find(behind, &end):
+        return mask.exits.size <= MOST_LISTED and self.find(behind, &end) and self.add(buffer, &end, mask)
+
+    cdef bint walk_all(self, MaskBuffer* buffer, int state) except -1:
+        """As `Walk.walk_all`, if a state is the place behind the value of a key; say whether it is."""
+        cdef MemberEnd end
+        return self.find(state, &end) and self.add(buffer, &end, None)
+
+    cdef bint add(self, MaskBuffer* buffer, MemberEnd* end, IndependentMask mask) except -1:
+        """Add the tokens that go on at any exit of a mask, or at the start (None); say whether that could be done.
+
+        PERF: blanks and commas behind a mask's exits are the same in most objects, so where they lead is noted.
+        """
+        cdef uint64_t one = <uint64_t><void*>mask >> 4 if mask is not None else 0   # objects are 16 bytes apart
+        cdef uint64_t other = pair(end.comma, end.gap)
+        one = one << 17 | <uint64_t>end.closes << 16 | end.closing << 8 | end.opening
+        cdef int known = map_get(&self.known, one, other)
+        if known >= 0:
+            self.go_again(buffer, end, known)
+            return True
+        self.noted.size = self.ways.at[self.ways.size - 1] if self.ways.size else 0     # without what was unclear
+        cdef int first = self.noted.size
+        if not (self.walk_roots(buffer, end) if mask is None else self.walk_exits(buffer, end, mask)):
             return False
+        if self.noted.size <= MOST_NOTED:
+            map_room(&self.known)
+            ints_room(&self.ways, 2)
+            self.held.append(mask)
+            ints_put(&self.ways, first)
+            ints_put(&self.ways, self.noted.size)
+            map_put(&self.known, one, other, self.ways.size - 2)
+        return True
+
+    cdef int go_again(self, MaskBuffer* buffer, MemberEnd* end, int way) except -1:
+        """Add what was noted."""
+        cdef const int32_t* noted
+        cdef int i
+        for i in range(self.ways.at[way], self.ways.at[way + 1], 2):
+            noted = self.noted.at + i
+            self.go_on(buffer, end, noted[1], noted[0])
+        self.walk.meter.ticks += (self.ways.at[way + 1] - self.ways.at[way]) >> 1
+        return 0
+
+    cdef bint walk_exits(self, MaskBuffer* buffer, MemberEnd* end, IndependentMask mask) except -1:
+        """Add the tokens that go on at any exit of a mask; say whether that could be done."""
+        cdef const int32_t* child
+        cdef int i = 0
         if not mask.children.size:
             self.masks.list_children(mask)
         while i < mask.children.size:
@@ -75,21 +126,18 @@ cdef class MemberEnds:
             if not end.follow[child[0] >> 6] >> (child[0] & 63) & 1:
                 i = child[3]
                 continue
-            if not self.walk_below(buffer, &end, child[2], nodes[child[2]].end):
+            if not self.walk_below(buffer, end, child[2], self.trie.nodes[child[2]].end):
                 return False
             i += 4
         return True
 
-    cdef bint walk_all(self, MaskBuffer* buffer, int state) except -1:
-        """As `Walk.walk_all`, if a state is the place behind the value of a key; say whether it is."""
-        cdef MemberEnd end
+    cdef bint walk_roots(self, MaskBuffer* buffer, MemberEnd* end) except -1:
+        """Add the tokens that go on at the start; say whether that could be done."""
         cdef int byte, at
-        if not self.find(state, &end):
-            return False
         for byte in range(256):
             at = self.trie.roots[byte]
             if at >= 0 and end.follow[byte >> 6] >> (byte & 63) & 1:
-                if not self.walk_below(buffer, &end, at, self.trie.nodes[at].end):
+                if not self.walk_below(buffer, end, at, self.trie.nodes[at].end):
                     return False
         return True
 
@@ -177,24 +225,31 @@ cdef class MemberEnds:
         Invariant: path[d], places[d] = the state of which separator behind d bytes; at the value itself there is none.
         """
         cdef const TrieNode* nodes = self.trie.nodes
-        cdef int base = nodes[at].depth - 1, read, state, visited = 0
+        cdef int base = nodes[at].depth - 1, read, visited = 0
         self.path[0], self.places[0] = DEAD, AT_VALUE
         while at < stop:
             visited += 1
             read = self.move(end, nodes[at].depth - base, nodes[at].byte)
             if read == UNCLEAR:
                 return False
-            if read == SEPARATOR:
-                buffer_node(buffer, nodes, self.trie.ids, at)
-                at += 1
-                continue
             if read != NOTHING:
-                state = self.closed(end) if read == BRACKET else self.key(end)
-                if state != DEAD:
-                    self.walk.enter(buffer, state, at)
-            at = nodes[at].end
+                ints_add(&self.noted, at)
+                ints_add(&self.noted, read)
+                self.go_on(buffer, end, read, at)
+            at = at + 1 if read == SEPARATOR else nodes[at].end
         self.walk.meter.ticks += visited
         return True
+
+    cdef int go_on(self, MaskBuffer* buffer, MemberEnd* end, int read, int node) except -1:
+        """Add what goes on at a trie node with the last byte of which something is read."""
+        cdef int state
+        if read == SEPARATOR:
+            buffer_node(buffer, self.trie.nodes, self.trie.ids, node)
+            return 0
+        state = self.closed(end) if read == BRACKET else self.key(end)
+        if state != DEAD:
+            self.walk.enter(buffer, state, node)
+        return 0
 
     cdef int move(self, MemberEnd* end, int depth, int byte) except -1:
         """Read a byte at a depth, where all before is read; return what it is, of a separator the state in the path."""
