@@ -24,7 +24,7 @@ cdef class FiniteTexts:
     cdef int32_t* highs
     cdef int32_t* least             # and the first and the last of the characters with which they go on
     cdef int32_t* most
-    cdef int32_t* above             # and the nodes there, -1: one whose children are not found by their bytes
+    cdef int32_t* above             # and the nodes there, -1: those that are not wide
     cdef int32_t* marks             # (256,) bytes that a text may begin with; zeros between
 
     cdef int add(self, MaskBuffer* buffer, int q, int stack, int node) except -1

@@ -23,7 +23,7 @@ cdef class Walk:
     cdef Languages languages
     cdef int any_text               # the language of all texts
     cdef int32_t* path              # (longest + 2,) the states on the way to the node at hand
-    cdef int32_t* above             # (longest + 2,) and those nodes, -1: one whose children are not found by their bytes
+    cdef int32_t* above             # (longest + 2,) and those nodes, -1: those that are not wide
     cdef Ints light                 # configurations of a state without its texts
     cdef Ints* leaving              # where the nodes are noted at which a state EXITS, NULL: nowhere
     cdef bint bare                  # whether texts without an end of their own are walked as all else is
@@ -38,6 +38,7 @@ cdef class Walk:
     cdef int clear(self) except -1
     cdef int put_off(self, MaskBuffer* buffer, int state, int node) except -1
     # internals
+    cdef int wide_above(self, int at, int stop, int base) noexcept
     cdef int beside(self, int node, int byte, const Row* row) noexcept
     cdef int split(self, int state) except -1
     cdef bint is_heavy(self, int q, int stack) except -1

@@ -72,9 +72,7 @@ cdef class Walk:
         cdef Ints* leaving = self.leaving
         cdef Row* row
         cdef int depth, after, light, visited = 0
-        path[0], above[0] = state, -1
-        if at and nodes[at - 1].end == stop and nodes[at - 1].depth == base and is_wide(self.trie.branches, at - 1):
-            above[0] = at - 1
+        path[0], above[0] = state, self.wide_above(at, stop, base)
         while at < stop:
             visited += 1
             depth = nodes[at].depth - base
@@ -85,10 +83,8 @@ cdef class Walk:
             if after == UNKNOWN:
                 after = automaton.step(path[depth - 1], nodes[at].byte)
             if after == DEAD:
-                if above[depth - 1] < 0:
-                    at = nodes[at].end
-                else:
-                    at = self.beside(above[depth - 1], nodes[at].byte, automaton.states[path[depth - 1]].row)
+                row = automaton.states[path[depth - 1]].row
+                at = nodes[at].end if above[depth - 1] < 0 else self.beside(above[depth - 1], nodes[at].byte, row)
                 continue
             buffer_node(buffer, nodes, ids, at)
             if leaving != NULL and automaton.states[after].flags & EXITS and nodes[at].end > at + 1:
@@ -110,6 +106,14 @@ cdef class Walk:
             at += 1
         self.meter.ticks += visited
         return 0 if self.meter.ticks < SLICE else self.meter.flush()
+
+    cdef int wide_above(self, int at, int stop, int base) noexcept:
+        """Return the node whose children begin at `at`, if they are all that is walked, and it is wide; -1: else."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int node = at - 1
+        if node < 0 or nodes[node].end != stop or nodes[node].depth != base or not is_wide(self.trie.branches, node):
+            return -1
+        return node
 
     cdef int beside(self, int node, int byte, const Row* row) noexcept:
         """Return the child of a wide trie node behind that with a byte which a row may not refuse; what stands behind
