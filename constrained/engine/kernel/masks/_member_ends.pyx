@@ -64,9 +64,10 @@ cdef class MemberEnds:
     cdef int clear(self) except -1:
         """Forget all states."""
         self.marks.comma_machine = self.marks.gap_machine = -1
-        self.ways.size = self.noted.size = 0
         self.held = []
         map_free(&self.known)
+        ints_free(&self.ways)
+        ints_free(&self.noted)
         return 0
 
     cdef bint leave(self, MaskBuffer* buffer, IndependentMask mask, int behind) except -1:
@@ -96,7 +97,7 @@ cdef class MemberEnds:
         cdef int first = self.noted.size
         if not (self.walk_roots(buffer, end) if mask is None else self.walk_exits(buffer, end, mask)):
             return False
-        if self.noted.size <= MOST_NOTED:
+        if self.noted.size + self.ways.size <= MOST_NOTED:
             map_room(&self.known)
             ints_room(&self.ways, 2)
             self.held.append(mask)
