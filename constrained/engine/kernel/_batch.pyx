@@ -4,37 +4,33 @@
 Owns: nothing.  Borrows: the kernels of the sequences, which it pins while it copies, so that none is emptied meanwhile.
 Plain twin: `Kernel.fill`, row by row; compared in tests/test_engine.py.
 """
-from libc.stdint cimport int32_t, uint32_t
-from libc.string cimport memset
 from constrained.engine.memory._memory cimport cleared, released
+from constrained.engine.kernel._copying cimport Row, copy_rows
 from constrained.engine.kernel._kernel cimport Kernel
 from constrained.engine.kernel._rows cimport bitmask_row
-from constrained.engine.kernel.masks._mask_buffer cimport Mask, unpack
 
 from constrained.engine.tokens.bitmask import misfit
 from constrained.errors import LimitExceeded
 from constrained.work import Preempted
 
 
-
-def fill_rows(list matchers, object bitmask):
+def fill_rows(list matchers, object bitmask, type kind):
     """Write the mask of matcher i into row i of a bitmask: new masks one by one, then all copies without the GIL.
 
-    Returns the rows whose masks took too much work, or kept others waiting, or whose kernel is full; these allow
-    nothing.  Where one of the kernels is not compiled, all rows, and what they allow means nothing.
+    Returns the rows whose masks took too much work, or kept others waiting, or whose kernel is full, and those of
+    subclasses of `kind`, which have a way of their own; these allow nothing.  None: one is no matcher, or its kernel is
+    not compiled; nothing is written.
     """
     cdef int i, state, words = -1, count = len(matchers)
-    cdef list path
+    cdef list path, left = [], pinned = []
     cdef Kernel kernel
-    cdef Mask** sources = <Mask**>cleared(2 * <size_t>count + 1, sizeof(void*))
-    cdef int32_t** rows = <int32_t**>(sources + count)
-    failed, pinned = [], []
+    cdef Row* rows = <Row*>cleared(<size_t>count + 1, sizeof(Row))
     try:
         for i in range(count):
             matcher = matchers[i]
-            own = matcher._kernel
+            own = matcher._kernel if isinstance(matcher, kind) else None
             if type(own) is not Kernel:
-                return [*range(count)]
+                return None
             kernel, path = <Kernel>own, matcher._path
             state = path[len(path) - 1]
             kernel.pins += 1
@@ -43,25 +39,20 @@ def fill_rows(list matchers, object bitmask):
                 words = kernel.trie.words
             if kernel.trie.words != words:
                 raise misfit(bitmask, i, kernel.trie.words)
-            if kernel.full():
-                failed.append(i)
+            if kernel.full() or type(matcher) is not kind:
+                left.append(i)
             elif state >= 0:
-                sources[i] = kernel.known_mask(state)
-                if sources[i] == NULL:
+                rows[i].mask = kernel.known_mask(state)
+                if rows[i].mask == NULL:
                     try:
-                        sources[i] = kernel.mask_of(state, matcher._budget)
+                        rows[i].mask = kernel.mask_of(state, matcher._budget)
                     except (LimitExceeded, Preempted):
-                        failed.append(i)
+                        left.append(i)
         for i in range(count):
-            rows[i] = bitmask_row(bitmask, words, i)
-        with nogil:
-            for i in range(count):
-                if sources[i] == NULL:
-                    memset(rows[i], 0, 4 * words)
-                else:
-                    unpack(sources[i], words, <uint32_t*>rows[i])
+            rows[i].words = bitmask_row(bitmask, words, i)
+        copy_rows(rows, count, words)
     finally:
         for kernel in pinned:
             kernel.pins -= 1
-        released(sources)
-    return failed
+        released(rows)
+    return left
