@@ -12,7 +12,18 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from constrained.benchmarks import always_valid, cliffs, collection, digests, laws, soak, speed, vocabularies, walks
+from constrained.benchmarks import (
+    always_valid,
+    batches,
+    cliffs,
+    collection,
+    digests,
+    laws,
+    soak,
+    speed,
+    vocabularies,
+    walks,
+)
 from constrained.benchmarks.cases import Case, format_cases, schema_cases, text_of
 from constrained.benchmarks.engines import Glrmask, Llguidance, Ours, XGrammar
 from constrained.benchmarks.tool_sets import tool_sets
@@ -214,3 +225,19 @@ def test_versions_are_compared_position_by_position(tmp_path, capsys, monkeypatc
     capsys.readouterr()
     assert digests.main(["--against", str(path), "--positions", "130"]) == 1
     assert f"{rows[1]['case']}, walk 0: position 3 of" in capsys.readouterr().out
+
+
+def test_batches_are_the_same_sequences_for_every_way():
+    vocabulary = vocabularies.embedded()
+    cases = batches.cases_of(None, 3)
+    assert len({json.dumps(case.schema) for case in cases}) == 3
+    rows = np.zeros((7, vocabulary.words), np.int32)
+    matchers = batches.sequences(Ours(vocabulary), cases, 3, 7, lambda text: vocabularies.encode(vocabulary, text))
+    assert [len(matcher.tokens) for matcher in matchers] == [3, 3, 3, 10, 10, 10, 17]
+    ways, filled = batches.fills(Ours(vocabulary), matchers, rows), []
+    for fill in ways.values():
+        rows[:] = 0
+        fill()
+        filled.append(rows.copy())
+    assert filled[0].any(axis=1).all() and (filled[0] == filled[1]).all()
+    assert {name: len(times) for name, times in batches.measure(ways, 2, 1e-6).items()} == dict.fromkeys(ways, 2)

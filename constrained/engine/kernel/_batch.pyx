@@ -5,7 +5,7 @@ Owns: nothing.  Borrows: the kernels of the sequences, which it pins while it co
 Plain twin: `Kernel.fill`, row by row; compared in tests/test_engine.py.
 """
 from constrained.engine.memory._memory cimport cleared, released
-from constrained.engine.kernel._copying cimport Row, copy_rows
+from constrained.engine.kernel._copying cimport Row, call_helper, copy_rows
 from constrained.engine.kernel._kernel cimport Kernel
 from constrained.engine.kernel._rows cimport bitmask_row
 
@@ -37,6 +37,7 @@ def fill_rows(list matchers, object bitmask, type kind):
             pinned.append(kernel)
             if words < 0:
                 words = kernel.trie.words
+                call_helper(count, words)
             if kernel.trie.words != words:
                 raise misfit(bitmask, i, kernel.trie.words)
             if kernel.full() or type(matcher) is not kind:
