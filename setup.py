@@ -21,7 +21,9 @@ setup(
         Extension(
             ".".join(source.with_suffix("").parts), sources=[str(source)], depends=SHARED,
             include_dirs=[numpy.get_include()],
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")], extra_compile_args=["-O3"], optional=True
+            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+            extra_compile_args=["-O3", "-g0"],  # Python's own flags ask for debug information, four times the code
+            optional=True,
         )
         for source in sorted(PACKAGE.rglob("*.pyx"))
     ]
