@@ -85,8 +85,9 @@ cdef struct Helper:
     Batch batch
     int stage
     int cpu                     # of who called last
-    PyThread_type_lock ready    # released when a batch is to come, and when it is offered
+    PyThread_type_lock ready    # released by `wake`
     PyThread_type_lock finished
+    int woken                   # `ready` is released, or the helper has not said yet that it has it
     int batches                 # that it has joined
 
 cdef Helper* helper = NULL
@@ -99,7 +100,7 @@ cdef int call_helper(int count, int words) except -1:
     if 4 * <size_t>words * count >= WORTH and not is_taken and find_helper():
         atomic_set(&helper.cpu, cpu_of_thread())
         atomic_set(&helper.stage, CALLED)
-        PyThread_release_lock(helper.ready)
+        wake(helper)
     return 0
 
 
@@ -136,12 +137,19 @@ cdef int copy_together(Helper* other, const Batch* batch) noexcept nogil:
     """Offer a batch to the helper, write what it leaves, and wait until it has written what it began."""
     other.batch = batch[0]
     atomic_set(&other.stage, OFFERED)
-    PyThread_release_lock(other.ready)
+    wake(other)
     copy_some(&other.batch)
     if atomic_turn(&other.stage, OFFERED, IDLE):
         return 0
     glance(&other.stage, JOINED)
     PyThread_acquire_lock(other.finished, WAIT_LOCK)
+    return 0
+
+
+cdef int wake(Helper* other) noexcept nogil:
+    """Wake the helper, where nobody has: a lock that is free must not be released."""
+    if atomic_turn(&other.woken, 0, 1):
+        PyThread_release_lock(other.ready)
     return 0
 
 
@@ -163,6 +171,7 @@ cdef void help(void* given) noexcept nogil:
     cdef Helper* own = <Helper*>given
     cdef int cpu
     while PyThread_acquire_lock(own.ready, WAIT_LOCK):
+        atomic_turn(&own.woken, 1, 0)
         cpu = cpu_of_thread()
         if cpu == atomic_value(&own.cpu):
             leave_cpu(cpu)
@@ -202,7 +211,10 @@ cdef Helper* new_helper() noexcept:
 
 def cores():
     """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):       # not Linux, or not to be told
+        return os.cpu_count() or 1
 
 
 def batches_of_helper():
