@@ -6,14 +6,18 @@ import json
 import pickle
 import shutil
 import tomllib
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained import Vocabulary, VocabularyError
-from constrained.engine.tokens.tokenizer_json import BYTE_LEVEL, read_tokenizer_json
+from constrained.engine.tokens.tokenizer_json import BYTE_LEVEL, _Speller, read_tokenizer_json
+from constrained.engine.tokens.tokenizers import _read_tokenizers
 
 CASES = tomllib.loads(Path(__file__).with_name("corpus").joinpath("errors_vocabulary.toml").read_text())["case"]
 
@@ -286,6 +290,49 @@ def test_directory_with_sentencepiece_model_and_added_tokens(mistral_path, tmp_p
         b"<tool>",
     )
     assert vocabulary.stop == (32_767,)
+
+
+def unigram():
+    from tokenizers import Tokenizer, decoders, models
+
+    pieces = [("<unk>", 0.0), *[(f"<0x{value:02X}>", -9.0) for value in range(256)], ("▁a", -1.0), ("é", -2.0)]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=0, byte_fallback=True))
+    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
+    return tokenizer
+
+
+def foreign():
+    """Byte-level, with pieces that its table does not spell, by which the decoder means their text."""
+    from tokenizers import Tokenizer, decoders, models
+
+    vocab = {"Ġa": 4, "漢": 1, "a": 0, "b漢": 2, "": 5, "\x00": 7, "é": 6, "ÿĀ": 3}
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [byte_level, foreign, unigram, *[partial(sentencepiece_like, name) for name in ("llama", "gemma", "metaspace")]],
+)
+def test_parts_say_what_the_whole_says(tokenizer):
+    """Fast paths: a tokenizer's parts in place of its JSON, all pieces at once in place of one by one."""
+    pytest.importorskip("tokenizers")
+    made = tokenizer()
+    data = json.loads(made.to_str())
+    table = _read_tokenizers(made)
+    assert replace(table, encode=None) == read_tokenizer_json(data)
+    spell = _Speller(data, "")
+    pieces = data["model"]["vocab"]
+    for piece, token in pieces.items() if isinstance(pieces, dict) else [(p[0], i) for i, p in enumerate(pieces)]:
+        assert table.tokens[token] == (spell(piece) or None) or piece in table.special
+
+
+def test_a_version_without_parts_is_read_as_a_whole():
+    pytest.importorskip("tokenizers")
+    made = byte_level()
+    old = SimpleNamespace(to_str=made.to_str)
+    assert replace(_read_tokenizers(old), encode=None) == replace(_read_tokenizers(made), encode=None)
 
 
 # -- cross-checks ------------------------------------------------------------------------------------------------------

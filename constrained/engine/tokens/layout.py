@@ -49,14 +49,15 @@ class Layout:
         Raises: VocabularyError: 2 GB of texts, or one of a megabyte: its trie takes some 40 bytes for each of them.
         """
         starts = np.zeros(len(tokens) + 1, np.int64)
-        lengths = np.fromiter([len(text or b"") for text in tokens], np.int64, len(tokens))
+        texts = [text or b"" for text in tokens]
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         if lengths.max(initial=0) > MOST_LONGEST:
             because = f"it has {int(lengths.max()):,} bytes, the limit is {MOST_LONGEST:,}"
             raise VocabularyError("a text is too long", where=f"token {int(lengths.argmax())}", because=because)
         np.cumsum(lengths, out=starts[1:])
         if starts[-1] > MOST_BYTES:
             raise VocabularyError("the texts are too long", because=f"together they have {int(starts[-1]):,} bytes")
-        data = np.frombuffer(b"".join(filter(None, tokens)) + b"\0", np.uint8)
+        data = np.frombuffer(b"".join([*texts, b"\0"]), np.uint8)
         return _made(starts.astype(np.int32), data)
 
     @classmethod
@@ -97,11 +98,19 @@ class Layout:
 
     def texts(self) -> tuple[bytes | None, ...]:
         """Return the texts by id, None where there is none."""
-        if (compiled := _compiled()) is not None:
-            found: tuple[bytes | None, ...] = compiled.texts(self.starts, self.data)
-            return found
-        data, ends = self.data.tobytes(), self.starts.tolist()
-        return tuple([data[start:end] or None for start, end in zip(ends[:-1], ends[1:], strict=True)])
+        return cut(self.starts, self.data)
+
+
+def cut(starts: Ints, data: Octets) -> tuple[bytes | None, ...]:
+    """Return the texts that stand one after another in `data`, None for those that are empty.
+
+    starts: (texts + 1,) where each begins, and where the last one ends.
+    """
+    if (compiled := _compiled()) is not None:
+        found: tuple[bytes | None, ...] = compiled.texts(starts, data)
+        return found
+    row, ends = data.tobytes(), starts.tolist()
+    return tuple([row[start:end] or None for start, end in zip(ends[:-1], ends[1:], strict=True)])
 
 
 def shapes(counts: Mapping[str, int]) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:

@@ -19,6 +19,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from constrained.engine.tokens.layout import MOST_BYTES, cut
 from constrained.errors import VocabularyError
 
 _MARK = "▁"  # SentencePiece's visible space
@@ -28,6 +31,8 @@ _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 BYTE_LEVEL: Mapping[str, int] = {chr(b): b for b in _PRINTABLE} | {
     chr(0x100 + n): b for n, b in enumerate(b for b in range(256) if b not in _PRINTABLE)
 }
+_BYTES = np.full(2 + max(map(ord, BYTE_LEVEL)), -1, np.int16)  # by code point; the last one for all above
+_BYTES[list(map(ord, BYTE_LEVEL))] = list(BYTE_LEVEL.values())
 _MOST = 1 << 24  # more tokens than any model has; a damaged file must not fill the memory
 _NORMALISES = {
     "NFC",
@@ -56,7 +61,7 @@ class TokenTable:
     encode: Callable[[str], Sequence[int]] | None = field(default=None, compare=False)
 
 
-def table_of(texts: Mapping[int, bytes], special: Mapping[str, int], **rest: Any) -> TokenTable:
+def table_of(texts: Mapping[int, bytes | None], special: Mapping[str, int], **rest: Any) -> TokenTable:
     """Return the table of texts by id; a special token's text, if any, is dropped.
 
     Raises: VocabularyError: an id that is negative or so large that the file must be wrong.
@@ -95,14 +100,13 @@ def read_tokenizer_json(data: Any, where: str = "tokenizer.json") -> TokenTable:
 def _table(data: Mapping[str, Any], model: Mapping[str, Any], where: str) -> TokenTable:
     pieces = _pieces(model, where)
     spell = _Speller(data, where)
-    texts = {token: spell(piece) for token, piece in pieces.items()}
+    texts = spell.all(pieces)
     special: dict[str, int] = {}
     unknown = model.get("unk_token")
     if unknown is None and isinstance(model.get("unk_id"), int):
         unknown = pieces.get(model["unk_id"])
-    for token, piece in pieces.items():
-        if piece == unknown:
-            special[piece] = token
+    if unknown is not None:
+        special.update((piece, token) for token, piece in pieces.items() if piece == unknown)
     for added in data.get("added_tokens") or ():
         token, content = added["id"], added["content"]
         for name in [name for name, other in special.items() if other == token]:
@@ -198,6 +202,24 @@ class _Speller:
         if self.byte_pieces and (match := _BYTE.fullmatch(piece)):
             return bytes([int(match[1], 16)])
         return self.added(piece)
+
+    def all(self, pieces: Mapping[int, str]) -> dict[int, bytes | None]:
+        """Return the bytes of all pieces of the model, each as the call returns it, None for no bytes.
+
+        PERF: byte-level characters are bytes, so all pieces in a row are looked up at once, and cut where they end.
+        """
+        starts = np.zeros(len(pieces) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, pieces.values()), np.int64, len(pieces)), out=starts[1:])
+        if not self.byte_level or starts[-1] > MOST_BYTES:
+            return {token: self(piece) for token, piece in pieces.items()}
+        codes = np.frombuffer("".join(pieces.values()).encode("utf-32-le"), np.dtype("<u4"))
+        values = _BYTES[np.minimum(codes, len(_BYTES) - 1)]
+        texts = dict(zip(pieces, cut(starts.astype(np.int32), values.astype(np.uint8)), strict=True))
+        ids = list(pieces)
+        foreign = np.searchsorted(starts, np.flatnonzero(values < 0), side="right") - 1
+        for token in {ids[at] for at in foreign.tolist()}:
+            texts[token] = self(pieces[token])
+        return texts
 
     def added(self, content: str) -> bytes:
         """Return the bytes of an added token, which is written as text, not with the byte-level table."""
