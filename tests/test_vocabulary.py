@@ -209,6 +209,8 @@ def sentencepiece_like(decoder: str):
     elif decoder == "gemma":
         tokenizer.normalizer = normalizers.Replace(" ", "▁")
         tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    elif decoder == "of the model":
+        tokenizer.decoder = decoders.Replace("▁", " ")
     else:
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
         tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace(prepend_scheme="first")])
@@ -313,7 +315,8 @@ def foreign():
 
 @pytest.mark.parametrize(
     "tokenizer",
-    [byte_level, foreign, unigram, *[partial(sentencepiece_like, name) for name in ("llama", "gemma", "metaspace")]],
+    [byte_level, foreign, unigram]
+    + [partial(sentencepiece_like, name) for name in ("llama", "gemma", "metaspace", "of the model")],
 )
 def test_parts_say_what_the_whole_says(tokenizer):
     """Fast paths: a tokenizer's parts in place of its JSON, all pieces at once in place of one by one."""
@@ -326,6 +329,17 @@ def test_parts_say_what_the_whole_says(tokenizer):
     pieces = data["model"]["vocab"]
     for piece, token in pieces.items() if isinstance(pieces, dict) else [(p[0], i) for i, p in enumerate(pieces)]:
         assert table.tokens[token] == (spell(piece) or None) or piece in table.special
+
+
+@pytest.mark.parametrize("mark", ["continuing_subword_prefix", "end_of_word_suffix"])
+def test_marks_of_words_are_refused_in_parts_too(mark):
+    pytest.importorskip("tokenizers")
+    from tokenizers import Tokenizer, decoders, models
+
+    made = Tokenizer(models.BPE(vocab={"a": 0}, merges=[], **{mark: "##"}))
+    made.decoder = decoders.ByteLevel()
+    with pytest.raises(VocabularyError, match=mark):
+        Vocabulary.from_tokenizer(made)
 
 
 def test_a_version_without_parts_is_read_as_a_whole():
