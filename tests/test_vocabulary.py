@@ -313,9 +313,18 @@ def foreign():
     return tokenizer
 
 
+def undecoded():
+    """Byte-level by its pre-tokenizer alone."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.BPE(vocab={"Ġa": 0, "Ġ": 1}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    return tokenizer
+
+
 @pytest.mark.parametrize(
     "tokenizer",
-    [byte_level, foreign, unigram]
+    [byte_level, foreign, undecoded, unigram]
     + [partial(sentencepiece_like, name) for name in ("llama", "gemma", "metaspace", "of the model")],
 )
 def test_parts_say_what_the_whole_says(tokenizer):
