@@ -45,25 +45,27 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch first and by its exact version: asked for as a range, the newest build may bring gigabytes of CUDA.
+# Built here and not in an environment of its own, so that only what has changed is compiled again (see setup.py).
 $(VENV)/.installed: $(BUILD) | $(BIN)/python
-	$(PIP) torch==2.13.0
-	$(PIP) --editable '.[cli,transformers]'
+	$(PIP) torch==2.13.0 setuptools Cython numpy
+	$(PIP) --no-build-isolation --editable '.[cli,transformers]'
 	touch $@
 
-# The Llama 3 tokenizer is a file inside llama-models; the package's own dependencies are not needed to read it.
+# What follows adds dependencies to what is installed, and builds nothing.  The Llama 3 tokenizer is a file inside
+# llama-models; the package's own dependencies are not needed to read it.
 $(VENV)/.tested: $(VENV)/.installed
-	$(PIP) --editable '.[test]'
+	$(PIP) 'constrained-generation[test]'
 	$(PIP) --no-deps llama-models==0.3.0
 	touch $@
 
 $(VENV)/.linted: $(VENV)/.tested
-	$(PIP) --editable '.[lint]'
+	$(PIP) 'constrained-generation[lint]'
 	touch $@
 
 $(VENV)/.shown: $(VENV)/.tested
-	$(PIP) --editable '.[notebooks,docs]'
+	$(PIP) 'constrained-generation[notebooks,docs]'
 	touch $@
 
 $(VENV)/.benched: $(VENV)/.tested
-	$(PIP) --editable '.[bench]'
+	$(PIP) 'constrained-generation[bench]'
 	touch $@
