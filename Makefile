@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(foreach depth,* */* */*/* */*/*/* */*/*/*/*,$(addprefix constrained/$(depth).,pyx pxd)))
 
-.PHONY: demo test exhaustive lint bench sanitize notebooks docs clean
+.PHONY: demo test exhaustive lint bench sanitize notebooks docs wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -36,6 +36,13 @@ docs: $(VENV)/.shown
 # Walks, faults and fuzzing on a kernel with AddressSanitizer and UndefinedBehaviorSanitizer, built aside; needs gcc.
 sanitize: $(VENV)/.tested
 	$(BIN)/python tests/sanitize.py
+
+# A wheel for each Python in PYTHONS, and the source distribution, whose C files need no Cython.
+PYTHONS ?= $(PYTHON)
+wheels: $(BIN)/python
+	$(PIP) build
+	for python in $(PYTHONS); do $$python -m pip wheel --quiet --no-deps --wheel-dir dist . || exit 1; done
+	$(BIN)/python -m build --sdist
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -2,7 +2,8 @@
 
 They are translated and compiled in parallel, once: what was compiled is kept in build/units and taken from there until
 the source, or a declaration that it uses, is newer.  All or nothing: where one does not compile, none is installed, and
-the package runs its plain Python engine and says so.  A source distribution holds the C files, so that it installs without Cython.
+the package runs its plain Python engine and says so.  A source distribution holds the C files, so that it installs
+without Cython.
 
 Refused: `-O3`, which takes half as long again to compile; compiling the modules of Python as they are.  With all 84 of
 regex/, schema/ and grammar/ compiled by Cython (-O2, 4.6 minutes of a core, 18 MB of libraries) 250 schemas took 0.92
