@@ -130,21 +130,34 @@ def walk(matcher: Any, hungry: set[int], vocabulary: Vocabulary, rng: random.Ran
     return [*ids, *matcher.shortest_completion()]
 
 
+def asked(chat: ChatFormat, tools: Any) -> Iterator[dict[str, Any]]:
+    """Yield options of which each changes what may be generated: every tool choice, every value of the format's own."""
+    own = [
+        {name: value}
+        for name, option in chat.definition.options.items()
+        for value in ([[*option.members]] if option.members else option.values)
+    ]
+    seen = set()
+    for options in [{}, *own]:
+        for choice in ("auto", "none", "required"):
+            grammar = chat.grammar(tools, tool_choice=choice, **options)
+            if grammar.fingerprint not in seen:
+                seen.add(grammar.fingerprint)
+                yield {"tool_choice": choice, **options}
+
+
 def check_format(name: str, walks: int, seed: int) -> Outcome:
-    """Walk under each tool choice, and compare what readers find."""
+    """Walk under each tool choice and option, and compare what readers find."""
     outcome, chat, rng = Outcome(), ChatFormat.load(name), random.Random(f"{name} {seed}")
     vocabulary, hungry = vocabulary_of(chat)
     tools = TOOLS if chat.definition.payload is not None else None
-    grammars = [
-        (choice, compile(chat.grammar(tools, tool_choice=choice), vocabulary))
-        for choice in ("auto", "none", "required")
-    ]
+    grammars = [(options, compile(chat.grammar(tools, **options), vocabulary)) for options in asked(chat, tools)]
     for number in range(walks):
-        choice, constraint = grammars[number % 3]
+        options, constraint = grammars[number % len(grammars)]
         ids = walk(constraint.matcher(), hungry, vocabulary, rng)
         outcome.walks += 1
-        for because in _wrong(chat, name, ids, vocabulary, tools, choice, outcome):
-            outcome.failures.append(f"{name} {choice}: {because}\n  {_spelled(ids, vocabulary)!r}")
+        for because in _wrong(chat, name, ids, vocabulary, tools, options, outcome):
+            outcome.failures.append(f"{name} {options}: {because}\n  {_spelled(ids, vocabulary)!r}")
     return outcome
 
 
@@ -156,8 +169,10 @@ def _spelled(ids: list[int], vocabulary: Vocabulary) -> str:
 
 
 def _wrong(
-    chat: ChatFormat, name: str, ids: list[int], vocabulary: Vocabulary, tools: Any, choice: str, outcome: Outcome
+    chat: ChatFormat, name: str, ids: list[int], vocabulary: Vocabulary, tools: Any, options: dict[str, Any],
+    outcome: Outcome,
 ) -> Iterator[str]:
+    choice, options = options["tool_choice"], {key: value for key, value in options.items() if key != "tool_choice"}
     text = _spelled(ids, vocabulary)
     names = [*chat.tokens.values(), *chat.definition.reserved]
     spelled = re.findall("|".join(map(re.escape, sorted(names, key=len, reverse=True))), text)
@@ -166,26 +181,28 @@ def _wrong(
         yield f"{len(spelled)} special tokens can be read, {meant} were generated"
         return
     try:
-        calls = chat.parse(text, tools).tool_calls
+        calls = chat.parse(text, tools, **options).tool_calls
         outcome.calls += len(calls)
     except ConstrainedError as error:
         yield f"it is not read: {error}"
         return
     if bool(calls) != (choice == "required") and choice != "auto":
         yield f"{len(calls)} calls where tool_choice is {choice!r}"
-    yield from differences(chat, name, text, ids, vocabulary, tools)
+    yield from differences(chat, name, text, ids, vocabulary, tools, options)
 
 
 def differences(
-    chat: ChatFormat, name: str, text: str, ids: list[int], vocabulary: Vocabulary, tools: Any
+    chat: ChatFormat, name: str, text: str, ids: list[int], vocabulary: Vocabulary, tools: Any,
+    options: dict[str, Any] | None = None,
 ) -> Iterator[str]:
     """Yield what readers of a turn say differently: of its ids, of its text, and the published readers of the format;
     and how it is written again, if that is another text.
 
     Raises: Rejected: it is not valid.
     """
-    chat.validate(text, "assistant_turn", tools)
-    by_text, by_ids = chat.parse(text, tools), chat.parse(ids, tools, vocabulary)
+    options = options or {}
+    chat.validate(text, "assistant_turn", tools, **options)
+    by_text, by_ids = chat.parse(text, tools, **options), chat.parse(ids, tools, vocabulary, **options)
     calls = [(call.name, call.arguments) for call in by_text.tool_calls]
     if (by_text.content, calls, by_text.thoughts) != (
         by_ids.content,
@@ -193,13 +210,16 @@ def differences(
         by_ids.thoughts,
     ):
         yield f"as text it says {by_text}, as ids {by_ids}"
-    if (written := one_spelling(chat.write(by_text, tools))) != one_spelling(text):
+    written = one_spelling(chat.write(by_text, tools, **options))
+    # an option may leave the spelling of a call to the model
+    if written != one_spelling(text) and (not options or chat.parse(written, tools, **options) != by_text):
         at = next((at for at, (one, other) in enumerate(zip(written, text, strict=False)) if one != other), 0)
         yield f"written again it is {written[max(at - 30, 0) : at + 30]!r} at {at}"
     if name not in READERS:
         return
-    if any(_nested(arguments) for _, arguments in calls) and name == "llama3.1-function":
-        return  # its expression ends at the first brace: grammars/README.md says so
+    notes = [note.word for note in chat.grammar(tools, **options).notes]
+    if any(_nested(arguments) for _, arguments in calls) and "llama-models" in notes:
+        return  # which takes no objects in arguments
     try:
         found = READERS[name](text)
         if name in TAGGED:

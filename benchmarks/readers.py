@@ -77,13 +77,14 @@ def internlm2(
 
 def chatglm3(text: str) -> Calls:
     """The official ``process_response``: metadata up to a line break, the lines of the fence; literals in place of its
-    `eval`.
+    `eval`.  The vendor's demo takes what its expression for a fence finds instead, which must be the same.
     """
     calls = []
     for response in re.sub(r"(<\|user\|>|<\|observation\|>|</s>)$", "", text).split("<|assistant|>"):
         metadata, _, content = response.partition("\n")
         if metadata.strip():
             body = "\n".join(content.split("\n")[1:-1])
+            assert re.findall(r"```[^\n]*\n(.*?)```", content, re.DOTALL) == [f"{body}\n"]
             if metadata.strip() == "interpreter":
                 calls.append(("interpreter", {"code": body}))
             else:

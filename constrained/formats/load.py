@@ -17,7 +17,7 @@ import numpy as np
 
 from constrained.errors import GrammarError, shown
 from constrained.formats.binding.bind import Writing, bind
-from constrained.formats.binding.frame import Frame, shape
+from constrained.formats.binding.frame import Frame, shape, under
 from constrained.formats.binding.request import generating, make_request, request_of
 from constrained.formats.defining.aliases import known, nearest
 from constrained.formats.defining.definition import Definition
@@ -372,10 +372,8 @@ class ChatFormat:
             options["parallel_tool_calls"] = True  # a message has as many calls as it has
         request = request_of(self.definition, tools, **options)
         with metered():
-            rules = shape(self.generic, self.definition, request)
-            return write_turn(
-                rules, self.definition, message, request.tools, lambda text: is_json_answer(self, text, tools)
-            )
+            rules, definition = shape(self.generic, self.definition, request), under(self.definition, request.options)
+            return write_turn(rules, definition, message, request.tools, lambda text: is_json_answer(self, text, tools))
 
     def write_call(self, name: str, arguments: Mapping[str, Any], tools: object = None, **options: Any) -> str:
         """Return the canonical text of a turn that is one call and nothing else."""

@@ -21,6 +21,7 @@ from constrained.formats.binding.beginnings import Beginning, Parts, UnreadObjec
 from constrained.machine import Bytes, State, Widened
 from constrained.regex import complement, intersect, is_empty, matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
+from constrained.schema.reading.notes import Note
 from constrained.schema.satisfiability.plain import is_plain
 from constrained.schema.surfaces.python import why_no_argument
 from constrained.schema.surfaces.quoted import check_quoted, why_not_bare
@@ -33,15 +34,16 @@ class Arguments:
     `schema.embed`.
 
     early: what reads their parts, where they are written before the tool's name and those of many tools are read side
-    by side.
+    by side.  unread: what readers of the format cannot take, for `notes`.
     """
 
-    __slots__ = ("_early", "_left_out", "_made", "_options", "_plain", "_schema")
+    __slots__ = ("_early", "_left_out", "_made", "_options", "_plain", "_schema", "_unread")
 
     def __init__(
-        self, schema: Mapping[str, Any], options: Mapping[str, Any], tool: str = "any tool", early: Parts | None = None
+        self, schema: Mapping[str, Any], options: Mapping[str, Any], tool: str = "any tool", early: Parts | None = None,
+        unread: tuple[Note, ...] = (),
     ) -> None:
-        self._early = early
+        self._early, self._unread = early, unread
         schema, self._left_out = carried(schema, options["surface"], tool)
         self._schema, self._options = schema, options
         named = options["surface"] not in _WRITABLE or _WRITABLE[options["surface"]](schema, options)
@@ -79,7 +81,7 @@ class Arguments:
             return self
         marked = Arguments.__new__(Arguments)  # PERF: `copy.copy` takes 10 µs, and 50 tools may wait
         marked._schema, marked._plain, marked._left_out = self._schema, self._plain, self._left_out
-        marked._early = self._early
+        marked._early, marked._unread = self._early, self._unread
         marked._options = {**self._options, "tags": tags._replace(specials=specials)}
         marked._made = None if self._made is None or self._plain else self._made.with_specials(names)
         return marked
@@ -101,8 +103,8 @@ class Arguments:
 
     @property
     def notes(self) -> tuple[Any, ...]:
-        """Words of the schema that have no meaning; a plain schema has none."""
-        return () if self._made is None else self._made.notes
+        """What readers cannot take, and words of the schema that have no meaning; a plain schema has none."""
+        return self._unread if self._made is None else (*self._unread, *self._made.notes)
 
     @property
     def fingerprint(self) -> str:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from json.encoder import encode_basestring
 from typing import Any
@@ -31,6 +31,7 @@ from constrained.formats.binding.frame import (
     id_slot,
     make_frame,
     terminal_of,
+    under,
 )
 from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.prompted import after_prompt
@@ -44,6 +45,7 @@ from constrained.grammar import Embedded, Grammar, Literal, Ref, Symbol
 from constrained.machine import Language
 from constrained.schema.by_content import Recent
 from constrained.schema.embedding import EmbeddedSchema, SchemaOptions, embed
+from constrained.schema.reading.notes import Note
 
 ANY_OBJECT = {"type": "object"}
 
@@ -77,6 +79,7 @@ def bind(
         def answer() -> Symbol:
             return Embedded("response", _response(request, definition, writing))
 
+    definition = under(definition, request.options)
     frame = frames.found(frame_key(definition, request), lambda: make_frame(generic, definition, request, answer))
     rules = frame.rules
     if frame.shapes:
@@ -133,17 +136,18 @@ def _bind_tools(
         "avoid": frame.avoid,
     }
     SchemaOptions(**options)  # refuses unknown values now, also where no schema is compiled yet
-    tools = request.tools
+    unread = tuple(Note("", reader, because) for reader, because in definition.notes.items())
+    tools, arguments = request.tools, partial(_arguments, options=options, unread=unread)
     if tools is not None and request.only is not None:
         tools = tuple(tool for tool in tools if tool.name in request.only)
     if definition.repeat is not None and definition.repeat.all is not None:
-        calls = Embedded("calls", _calls(frame, definition, payload, request, options))
+        calls = Embedded("calls", _calls(frame, definition, payload, request, arguments))
         return prune({**frame.rules, definition.repeat.all: ((calls,),)}, ENTRY)
     if tools is None:
-        machine = _arguments(ANY_OBJECT, options, "any tool")
+        machine = arguments(ANY_OBJECT, "any tool")
         return prune({**frame.rules, "arguments": ((Embedded("arguments", machine),),)}, ENTRY)
     early = Parts(options) if any(map(begins_with_arguments, chain.from_iterable(frame.shapes.values()))) else None
-    machines = [_arguments(written_schema(tool, payload), options, f"tool {tool.name!r}", early) for tool in tools]
+    machines = [arguments(written_schema(tool, payload), f"tool {tool.name!r}", early=early) for tool in tools]
     names = [spell_name(tool.name, payload) for tool in tools]
     if frame.template is not None and names and frame.specials.isdisjoint(names):
         return frame.template.filled(machines, names)
@@ -167,7 +171,7 @@ def written_schema(tool: Tool, payload: Payload) -> dict[str, Any]:
 
 
 def _calls(
-    frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, options: dict[str, Any]
+    frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, arguments: Callable[..., Arguments]
 ) -> Calls:
     """Return the machine of all calls of a turn, which gives them ids."""
     repeat, rules, specials = definition.repeat, frame.rules, frame.specials
@@ -180,12 +184,12 @@ def _calls(
         pattern = terminal_of(rules, "name")
         assert pattern is not None
         names = pattern.language
-        machines: tuple[Arguments, ...] = (_arguments(ANY_OBJECT, options, "any tool"),)
+        machines: tuple[Arguments, ...] = (arguments(ANY_OBJECT, "any tool"),)
     else:
         offered = [tool for tool in request.tools if request.only is None or tool.name in request.only]
         named = sorted((spell_name(tool.name, payload), tool) for tool in offered)
         names = tuple(name for name, _ in named)
-        machines = tuple(_arguments(written_schema(tool, payload), options, f"tool {tool.name!r}") for _, tool in named)
+        machines = tuple(arguments(written_schema(tool, payload), f"tool {tool.name!r}") for _, tool in named)
     first = (
         repeat.first
         if repeat.per == "turn"
@@ -213,9 +217,11 @@ def _calls(
     )
 
 
-def _arguments(schema: dict[str, Any], options: dict[str, Any], where: str, early: Parts | None = None) -> Arguments:
+def _arguments(
+    schema: dict[str, Any], where: str, *, options: dict[str, Any], unread: tuple[Note, ...], early: Parts | None = None
+) -> Arguments:
     try:
-        return Arguments(schema, options, where, early)
+        return Arguments(schema, options, where, early, unread)
     except SchemaError as error:
         place = f"{where} {error.where}" if error.where else where
         raise type(error)(error.what, where=place, because=error.because, instead=error.instead) from error

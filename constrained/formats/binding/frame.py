@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from constrained.errors import GrammarError, shown
@@ -269,6 +269,17 @@ def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Ch
                 f"option {name!r} is {shown(value)}", instead="one of: " + ", ".join(map(repr, option.values))
             )
     return found
+
+
+def under(definition: Definition, options: Mapping[str, object]) -> Definition:
+    """Return the definition with what the values of options say of strings and of readers."""
+    changes = changes_of(definition, options)
+    avoid = tuple(chain.from_iterable([change.avoid for change in changes]))
+    notes = dict(chain.from_iterable([change.notes.items() for change in changes]))
+    if not avoid and not notes or definition.payload is None:
+        return definition
+    payload = replace(definition.payload, avoid=(*definition.payload.avoid, *avoid))
+    return replace(definition, payload=payload, notes={**definition.notes, **notes})
 
 
 def _member_changes(name: str, value: object, members: Mapping[str, tuple[Change, Change]]) -> list[Change]:

@@ -67,8 +67,10 @@ def marker_safe(rules: Alternatives, definition: Definition) -> Alternatives:
     safe = dict(rules)
     turn = reached(rules, TURN)
     ends = overlapping({name: rules[name] for name in turn}, marks(definition))
+    avoid = {rule: builtin.avoid for builtin in definition.builtins.values() for rule in builtin.arguments.values()}
     for name in turn:
         texts = marks_of_thoughts(definition, rules) if name in thoughts else marks(definition)
+        texts = markers_of((*texts, *avoid[name])).texts if avoid.get(name) else texts
         patterns = definition.not_answers if name in whole and name not in thoughts else ()
         safe[name] = tuple(
             tuple(_without(symbol, texts, ends, patterns) for symbol in sequence) for sequence in rules[name]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,14 @@ PLACES = ("first", "before the first user", "before the last user")  # of the li
 class Change:
     """What the value of an option does to the grammar: alternatives that use a dropped rule go, a replaced rule takes
     another's.
+
+    `avoid`, `notes`: what strings in arguments do without and what readers cannot take, beside what the format says.
     """
 
     drop: tuple[str, ...] = ()
     replace: tuple[tuple[str, str], ...] = ()
+    avoid: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,12 @@ class CallRepeat:
 @dataclass(frozen=True, slots=True)
 class Builtin:
     """A tool of the format itself: the rule that writes the call, and for each argument the rule that writes its
-    value.
+    value, which does without the texts of `avoid`.
     """
 
     rule: str
     arguments: Mapping[str, str]
+    avoid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,7 @@ class Definition:
     that end them, by name.  `messages` maps the rules of messages to roles; `slots` maps rules to those that they
     stand for when a text is read; texts of `escaped` rules have Python's escapes.  `tool_list`: where the message
     of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.  `tool_prompt`: what else is
-    told of tools.
+    told of tools.  `notes`: what a published reader of the format cannot take, by the reader's name.
     """
 
     title: str
@@ -186,6 +191,7 @@ class Definition:
     options: Mapping[str, Option]
     tool_list: str | None
     tool_prompt: tuple[ToolPrompt, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -202,7 +208,7 @@ class Definition:
 _SHAPE = TableShape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
     **dict.fromkeys(("specials", "markers", "reserved", "call_markers", "not_answers", "escaped"), "a list of texts"),
-    **dict.fromkeys(("spellings", "thoughts", "messages", "slots"), "a table of texts"),
+    **dict.fromkeys(("spellings", "thoughts", "messages", "slots", "notes"), "a table of texts"),
     "stops": "a table of lists of texts", "not_responses": "a list of tables",
     **dict.fromkeys(("variant", "payload", "calls", "reasoning"), "a table"),
     **dict.fromkeys(("builtins", "options", "tool_prompt"), "a table of tables"),
@@ -284,6 +290,7 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
         tool_prompt=tuple(
             _tool_prompt(value, f"tool_prompt.{name}", file) for name, value in table.get("tool_prompt", {}).items()
         ),
+        notes=dict(table.get("notes", {})),
     )
 
 
@@ -323,7 +330,7 @@ def _repeat(table: dict[str, Any], file: str) -> CallRepeat:
 
 def _builtin(table: dict[str, Any], where: str, file: str) -> Builtin:
     check_shape(table, BUILTIN, file, where)
-    return Builtin(table["rule"], dict(table["arguments"]))
+    return Builtin(table["rule"], dict(table["arguments"]), tuple(table.get("avoid", ())))
 
 
 def _reasoning(table: dict[str, Any], file: str) -> Reasoning:
@@ -381,4 +388,7 @@ def _member(table: dict[str, Any], where: str, file: str) -> tuple[Change, Chang
 
 def _change(table: dict[str, Any], where: str, file: str) -> Change:
     check_shape(table, CHANGE, file, where)
-    return Change(tuple(table.get("drop", ())), tuple(table.get("replace", {}).items()))
+    return Change(
+        tuple(table.get("drop", ())), tuple(table.get("replace", {}).items()), tuple(table.get("avoid", ())),
+        dict(table.get("notes", {})),
+    )

@@ -42,9 +42,13 @@ class TableShape:
     needed: tuple[str, ...] = ()
 
 
-CHANGE = TableShape({"drop": "a list of texts", "replace": "a table of texts"})
+CHANGE = TableShape({
+    "drop": "a list of texts", "replace": "a table of texts", "avoid": "a list of texts", "notes": "a table of texts",
+})  # fmt: skip
 MEMBER = TableShape({"present": "a table", "absent": "a table"}, ("present", "absent"))
-BUILTIN = TableShape({"rule": "a text", "arguments": "a table of texts"}, ("rule", "arguments"))
+BUILTIN = TableShape(
+    {"rule": "a text", "arguments": "a table of texts", "avoid": "a list of texts"}, ("rule", "arguments")
+)
 REASONING = TableShape(dict.fromkeys(("rule", "block", "prompt"), "a text"), ("rule", "block", "prompt"))
 PAYLOAD = TableShape(
     {

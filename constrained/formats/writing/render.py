@@ -23,7 +23,7 @@ import numpy as np
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, VocabularyError, shown
-from constrained.formats.binding.frame import changes_of
+from constrained.formats.binding.frame import changes_of, under
 from constrained.formats.binding.rules import Alternatives, alternatives_of
 from constrained.formats.message import Message, Piece
 from constrained.formats.read.inputs import Turn, split_text
@@ -64,9 +64,9 @@ def render(
 
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
     """
-    definition = chat.definition
     options, messages = dict(options), read_messages(given)
     prompted = options.pop("tool_prompt", True)
+    definition = under(chat.definition, options)
     if not isinstance(prompted, bool):
         raise ConstrainedError(f"tool_prompt is {shown(prompted)}", instead="True or False")
     read = None if tools is None or definition.payload is None else read_tools(tools)
