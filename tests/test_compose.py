@@ -13,6 +13,7 @@ from constrained import Grammar, GrammarError, LimitExceeded, Rejected
 from constrained.grammar import Embedded, Literal, Pattern, Ref, Rule, Special
 from constrained.grammar.compose import suffix_automaton
 from constrained.regex import EPSILON, NEVER
+from constrained.work import Budget, metered
 
 VOCABULARY = c.Vocabulary(
     [bytes([byte]) for byte in range(256)], special={"<end>": 256, "aba": 257}, stop=[256], size=258
@@ -300,3 +301,27 @@ def test_a_grammar_of_one_machine_is_as_if_it_were_checked():
         assert made.rules == written.rules and made.with_specials(["<s>"]) is made
         start = made.start_state()
         assert type(start) is type(written.start_state()) and start.expand() == written.start_state().expand()
+
+
+MANY = [f"{'long ' * (at % 30)}{at:x}" for at in range(20_000)]
+
+
+@pytest.mark.parametrize(
+    ("make", "units"),
+    [
+        (Grammar.choice, 2),
+        (lambda texts: Grammar.from_lark(Grammar.choice(texts[:500]).to_lark()), 4),
+        (lambda texts: Grammar.from_regex("|".join(texts[:2000])), 16),
+        (lambda texts: Grammar.from_json_schema({"enum": texts}), 2),
+    ],
+    ids=["choice", "printed", "alternatives of a pattern", "enum"],
+)
+def test_many_texts_are_a_set_which_nobody_parses(make, units):
+    with metered(Budget(units * len(MANY))):
+        constraint = c.compile(make(MANY), VOCABULARY)
+    matcher = constraint.matcher()
+    text = '"' * constraint.matcher().accepts(ord('"')) + MANY[77]
+    for byte in text.encode() + b'"' * text.startswith('"'):
+        matcher.advance(byte)
+    assert matcher.is_accepting()
+    assert not matcher.accepts(ord("g"))

@@ -88,7 +88,8 @@ def choice(texts: Iterable[str]) -> Grammar:
     filled = [text for text in found if text]
     alternatives: list[_Alternative] = [()] if len(filled) < len(found) else []
     if filled:
-        alternatives.append((_pattern("|".join(map(re.escape, filled))),))
+        with metered(), working_on(f"a choice of {len(filled):,} texts"):
+            alternatives.append((_any_of(filled),))
     return Grammar({"start": Rule("start", tuple(alternatives))})
 
 
@@ -187,7 +188,7 @@ def as_text(rules: Mapping[str, Rule], specials: Collection[str]) -> dict[str, R
     """Return rules whose literals, but for those among `specials`, no vocabulary reads as special tokens."""
     def settled(symbol: Symbol) -> Symbol:
         return (
-            _pattern(re.escape(symbol.text))
+            _any_of([symbol.text])
             if isinstance(symbol, Literal) and symbol.text and symbol.text not in specials
             else symbol
         )
@@ -258,6 +259,13 @@ def _pattern(source: str) -> Pattern:
     from constrained.regex import parse_python
 
     return Pattern(parse_python(source), source)
+
+
+def _any_of(texts: Collection[str]) -> Pattern:
+    """Return the symbol of some texts, none of which is read as a special token: a finite set, which nobody parses."""
+    from constrained.regex import literals
+
+    return Pattern(literals(texts), "|".join(map(re.escape, texts)))
 
 
 def _check_text(value: object) -> None:

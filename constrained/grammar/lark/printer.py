@@ -174,6 +174,8 @@ class _LarkWriter:
         if pattern.language.accepts and pattern.source.endswith("*"):  # Lark has no terminals that can be empty
             sources.append(pattern.source[:-1] + "+")
         if isinstance(language, Expr):
+            if language.literal_set is not None:  # Lark sorts the texts of a terminal: it finds all of them
+                return self._texts(language.literal_set.members())
             sources += [pattern_text(language)] if language.plain else []
             if not is_empty(intersect(language, self._spelled)):
                 language = intersect(language, complement(self._spelled))
@@ -188,6 +190,14 @@ class _LarkWriter:
         else:
             name = self._automaton(language)
         return f"[{name}]" if pattern.language.accepts else name
+
+    def _texts(self, texts: Sequence[str]) -> str:
+        spend(sum(map(len, texts)))
+        clear = [[quoted(text)] for text in texts if not any(token in text for token in self._tokens)]
+        if not clear:
+            return ""
+        self.lines.append(self._rule(name := f"T{len(self.lines) + 1}", clear))
+        return name
 
     def _automaton(self, language: Language) -> str:
         """Write one rule per state, and return the name of the first."""

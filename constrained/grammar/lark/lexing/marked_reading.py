@@ -59,6 +59,8 @@ def alphabet_of(pattern: str, items: Items, flags: int) -> Alphabet:
 class _Collector(TreeReader):
     """Collects the classes of characters that a pattern names."""
 
+    by_words = False
+
     def __init__(self, pattern: str, flags: int) -> None:
         super().__init__(pattern, flags)
         self.classes: list[Ranges] = []
@@ -86,6 +88,8 @@ def _class(tree: PatternTree) -> Ranges:
 
 class Reduced(TreeReader):
     """Reads patterns over a small alphabet, as they are."""
+
+    by_words = False
 
     def __init__(self, pattern: str, flags: int, alphabet: Alphabet) -> None:
         super().__init__(pattern, flags)
