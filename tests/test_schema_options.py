@@ -149,6 +149,7 @@ def test_wrong_uses(schema: Any, options: dict[str, Any], message: str) -> None:
         embed(schema, **options)
 
 
+CLOSED = {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
 CONFLICTS = [
     (
         {"type": "object", "required": ["a"], "properties": {"a": {"minimum": 2, "maximum": 1, "type": "integer"}}},
@@ -167,8 +168,32 @@ CONFLICTS = [
             "$ref": "#/$defs/a",
         },
         "#/$defs/a",
-        "these keywords contradict each other: type, required, properties",
+        "each value needs one like itself inside it, without end",
     ),
+    (
+        {
+            "$dynamicAnchor": "x", "type": "object", "required": ["a"],
+            "properties": {"a": {"$dynamicRef": "#x", "type": "object"}},
+        },
+        "#/properties/a",
+        "these keywords contradict each other: $dynamicRef, type",
+    ),
+    (
+        {"$dynamicAnchor": "x", "allOf": [{"minItems": 1, "type": "array", "items": {"$dynamicRef": "#x"}}]},
+        "#",
+        "each value needs one like itself inside it, without end",
+    ),
+    (
+        {"allOf": [CLOSED, {"$ref": "#/$defs/other"}], "$defs": {"other": {"type": "object", "required": ["b"]}}},
+        "#",
+        "the key 'b' is required at #/$defs/other and excluded at #/allOf/0",
+    ),
+    (
+        CLOSED | {"required": ["b"]},
+        "#",
+        "the key 'b' is required and not among the properties",
+    ),
+    ({"type": "string", "pattern": "a$b"}, "#", "no text matches the pattern 'a$b'"),
     (False, "#", "it is false"),
 ]
 

@@ -41,7 +41,7 @@ class Facts:
         self._terminals = terminals = _Terminals(grammar)
         productive = _deriving(every, lambda symbol: id(symbol) not in terminals.wordless)
         if grammar.start not in productive:
-            raise _no_word(grammar, productive)
+            raise _no_word(grammar, every, productive, terminals)
         # PERF: nearly always all rules that are reached are kept as they are
         stuck = terminals.wordless or len(productive) < len(every)
         self.rules = _useful(every, grammar.start, self._deriving_one(productive) if stuck else None)
@@ -142,10 +142,16 @@ def factored(exprs: Iterable[Expr]) -> Expr:
     return union(*(concat(head, union(*found)) for head, found in tails.items()))
 
 
-def _no_word(grammar: Grammar, productive: set[str]) -> GrammarError:
+def _no_word(grammar: Grammar, rules: Rules, productive: set[str], terminals: _Terminals) -> GrammarError:
+    what = f"rule '{grammar.start}' derives no word"
+    if terminals.wordless and grammar.start in _deriving(rules, lambda symbol: True):
+        patterns = [symbol for symbol in grammar.symbols() if isinstance(symbol, Pattern)]
+        source = next(pattern.source for pattern in patterns if id(pattern) in terminals.wordless)
+        because = f"the pattern /{source}/ matches no text"
+        return GrammarError(what, because=because, instead="a pattern that matches some text")
     stuck = sorted(set(grammar.rules) - productive - {grammar.start})
     return GrammarError(
-        f"rule '{grammar.start}' derives no word",
+        what,
         because="each of its alternatives needs a rule that never ends"
         + (f", such as '{stuck[0]}'" if stuck else ": itself"),
         instead="give every recursive rule an alternative without the recursion",

@@ -214,6 +214,8 @@ def judged_call(
         return None
     if tool is None:
         known = ", ".join(repr(tool.name) for tool in terms.tools[:10])
+        if call.name is None:
+            return call.place, "tool", "the call alone names no tool", f"the option tool=, one of {known}", {}
         return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool", {}
     surface = question.definition.payload.surface
     with working_on(f"tool {call.name!r}"):

@@ -76,13 +76,13 @@ class TextPlaces:
         return self._line, place - self._line_start + 1, self._byte
 
     def shown(self, place: int) -> str:
-        """Return the line of a place, cut to what a person sees at once, and a caret below it."""
+        """Return the line of a place, if anything is in it, cut to what a person sees at once, and a caret below it."""
         text, low = self._text, max(self._start, place - _LINE // 2)
         low = max(text.rfind("\n", low, place) + 1, low)
         high = text.find("\n", place, low + _LINE)
         high = min(high if high >= 0 else len(text), low + _LINE)
         line = "".join(char if char.isprintable() else "·" for char in text[low:high])
-        return f"{line}\n{' ' * (place - low)}^"
+        return f"{line}\n{' ' * (place - low)}^" if line else ""
 
 
 def rejected(wrong: Iterable[Wrong], text: str, start: int, kind: str, format_name: str) -> Iterator[Rejected]:
@@ -131,12 +131,12 @@ class Attempt:
     """A network's reading of a text from a place on, as far as it gets."""
 
     def __init__(self, question: Question, network: Network, whole: Turn, start: int = 0) -> None:
-        self.question, self.whole, self._network, self._start = question, whole, network, start
+        self.question, self.whole, self.network, self.start = question, whole, network, start
         self.simulation = self._read(len(whole.text))
 
     def _read(self, end: int) -> Simulation:
-        simulation = Simulation(self._network, at=self._start)
-        at, size = self._start, _FIRST_WINDOW
+        simulation = Simulation(self.network, at=self.start)
+        at, size = self.start, _FIRST_WINDOW
         while at < end and simulation.failure is None:
             to = min(self.whole.outside(at + size), end)
             simulation.read(self.whole.part(at, to).pieces())
@@ -250,6 +250,8 @@ def wrong_of(attempt: Attempt, layer: str) -> Wrong:
             place, end = _refused_span(threads, text, failure.place)
         because = because_of(failure, text[place:end])
         threads = threads if place == failure.place else attempt.threads_at(place)
+        if failure.token is None and failure.fault is None and text[place] == "}":
+            because = _missing(attempt, place) or because
     threads = tuple(thread for thread in threads if not _is_broken(thread)) or threads
     expected, rule = expected_by(threads)
     sofar = question.assembled(marks_of(threads[0].trail if threads else None), text)
@@ -261,6 +263,15 @@ def wrong_of(attempt: Attempt, layer: str) -> Wrong:
         return Wrong(fault.at, layer, because, fault.expected, rule, message, call, fault.pointer)
     pointer = next((thread.state.reader.pointer for thread in threads if isinstance(thread.state, Ahead)), None)
     return Wrong(place, layer, because, expected, rule, message, call, pointer)
+
+
+def _missing(attempt: Attempt, place: int) -> str | None:
+    """Return which key an object lacks that ends at a place; None: it is not seen, or another could be written."""
+    longer = Turn(",", ()).behind(attempt.whole.part(0, place))
+    further = Attempt(attempt.question, attempt.network, longer, attempt.start)
+    wanted = "" if further.simulation.failure is not None else expected_by(further.threads)[0]
+    keys = [word[1:-1] for word in wanted.split(", ") if _KEY.fullmatch(word)]
+    return f"the key {' or '.join(keys)} is missing" if keys else None
 
 
 def _is_in_thought(thread: Thread, question: Question) -> bool:

@@ -30,7 +30,7 @@ from constrained.formats.message import Message, Piece, ToolCall, Worded
 from constrained.formats.payload.values import write_json
 from constrained.formats.tools import Tool
 from constrained.formats.writing.derivation import derive
-from constrained.formats.writing.turn import fits, fixed, write_call, written_id
+from constrained.formats.writing.turn import fits, fixed, misread, write_call, written_id
 from constrained.grammar import Literal, Ref, Special, Symbol
 
 Span = tuple[int, int]  # characters, exclusive end
@@ -40,7 +40,8 @@ RESULTS = ("tool", "observation", "ipython", "environment")  # the roles of thos
 # slot → what of a message it writes
 _TEXTS = {"content": "content", "string_content": "content", "speaker": "speaker", "answered": "answered"}
 _LONE = re.compile("[\ud800-\udfff]")
-_UNNEEDED = {"speaker", "answered"}  # of a result: the format may leave it out
+# what callers call them; of a result, the format may leave them out
+_GIVEN_AS = {"speaker": "name", "answered": "tool_call_id"}
 
 
 class _ConversationProgress(NamedTuple):
@@ -116,11 +117,13 @@ class _Telling:
         self._calls = _written_calls(rules, definition, messages, tools)
         self._texts = [_texts(message, definition) for message in answering(messages, definition, rules)]
         self._needed = [
-            {part for part, text in texts.items() if (message.role not in RESULTS if part in _UNNEEDED else text)}
+            {part for part, text in texts.items() if (message.role not in RESULTS if part in _GIVEN_AS else text)}
             for message, texts in zip(messages, self._texts, strict=True)
         ]
         self._call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
-        self._furthest = (-1, True)  # the last message that was begun, and whether all of it could be said
+        # the last message that was begun, whether all of it could be said, how much, and that
+        self._furthest = (-1, True, 0, _ConversationProgress())
+        self._refused: dict[tuple[int, str], str] = {}  # of a message and a part of it: why that fits nowhere
 
     def why_not(self) -> str:
         """Return what no derivation could say."""
@@ -128,7 +131,7 @@ class _Telling:
             because = why_no_message(message, self._definition)
             if because is not None:
                 return f"{self._named(at)} {because}"
-        at, whole = self._furthest
+        at, whole, _, said = self._furthest
         if not self._messages:
             return "there are no messages"
         if whole and at + 1 < len(self._messages):
@@ -136,7 +139,20 @@ class _Telling:
             return f"none by {self._messages[at + 1].role!r} stands {before}"
         if not self._needed[at] and not self._calls[at]:
             return f"{self._named(at)} is empty"
-        return f"{self._named(at)} says more than there is room for, or what readers would take for something else"
+        missing = [*sorted(self._needed[at] - said.texts), *(["call"] if said.calls < len(self._calls[at]) else [])]
+        refused = [(part, because) for (message, part), because in self._refused.items() if message == at]
+        for part, because in refused:
+            if part in missing or part in _GIVEN_AS:
+                return f"the {_GIVEN_AS.get(part, part)} of {self._named(at)} {because}"
+        written = [*sorted(said.texts), *(["calls"] if said.calls else [])]
+        beside = f" beside its {' and '.join(written)}" if written else ""
+        return f"{self._named(at)} has no place for its {' and '.join(missing)}{beside}"
+
+    def _note(self, said: _ConversationProgress) -> None:
+        """Remember what has been said, if nothing more has been."""
+        rank = said.message, self.is_said(said), len(said.texts) + said.calls
+        if rank > self._furthest[:3]:
+            self._furthest = (*rank, said)
 
     def _named(self, at: int) -> str:
         """Return a message in words; those that tell of tools are not the caller's and do not count."""
@@ -159,13 +175,13 @@ class _Telling:
         if role is None:
             return said
         following = said.message + 1
-        self._furthest = max(self._furthest, (said.message, self.is_said(said)))
+        self._note(said)
         fit = self.is_said(said) and following < len(self._messages) and self._messages[following].role == role
         return _ConversationProgress(following) if fit else None
 
     def leaf(self, symbol: Symbol, said: _ConversationProgress) -> Iterable[_Step] | None:
         """Return how a symbol may be written; None: as its alternatives are."""
-        self._furthest = max(self._furthest, (said.message, self.is_said(said)))
+        self._note(said)
         if not isinstance(symbol, Ref):
             return self._fixed(fixed(symbol), said)
         what = self._slots.meaning(symbol.rule)
@@ -182,12 +198,16 @@ class _Telling:
     def _text(self, rule: str, what: str, said: _ConversationProgress) -> list[_Step]:
         mine, part = self._texts[said.message] if said.message >= 0 else {}, _TEXTS.get(what, what)
         if part not in mine or part in said.texts:
+            if part in _GIVEN_AS and part not in mine:
+                self._refused.setdefault((said.message, part), "is missing, and the format wants it")
             return []
         text = write_json(mine[part])[1:-1] if what == "string_content" else mine[part]
         listed = _listed(self.rules, rule)
         if listed:
             text = _chosen(text, listed, self._messages[said.message], self._definition)
         if text not in listed if listed else not self._fits(rule, text):
+            because = f"is none of {', '.join(listed)}" if listed else misread(self.rules, rule, str(text))
+            self._refused.setdefault((said.message, part), because)
             return []
         pieces = text.pieces if isinstance(text, Worded) else [(text, bool(listed))]
         return [(said._replace(texts=said.texts | {part}), pieces)]

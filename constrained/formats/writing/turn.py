@@ -24,7 +24,7 @@ from constrained.formats.payload.allowed import ANYTHING, allowed_by
 from constrained.formats.payload.members import write_members
 from constrained.formats.payload.quoted import write_quoted
 from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
-from constrained.formats.read.simulating.patterns import Patterns
+from constrained.formats.read.simulating.patterns import Patterns, PatternState
 from constrained.formats.tools import Tool
 from constrained.formats.writing.answers import may_be_json
 from constrained.formats.writing.derivation import derive
@@ -148,7 +148,7 @@ def _reason(message: Message, rules: Alternatives) -> str:
     if message.content and not fits(rules, "content", message.content):
         if may_be_json(message.content):
             return "its text begins as a call may, and is not JSON as a response_schema would have it generated"
-        return "readers would take its text for something else"
+        return f"its text {misread(rules, 'content', message.content)}"
     counts = ((len(message.thoughts), "thought"), (len(message.tool_calls), "call"))
     parts = [
         *(["text"] if message.content else []),
@@ -249,6 +249,21 @@ def fixed(symbol: Symbol) -> str | None:
     if isinstance(symbol, Literal):
         return symbol.text
     return symbol.name if isinstance(symbol, Special) else None
+
+
+def misread(rules: Alternatives, rule: str, text: str) -> str:
+    """Return why a text does not fit a rule: the first word that it may not hold, and where that stands."""
+    language = rules[rule][0][0].language if isinstance(rules.get(rule, ((None,),))[0][0], Pattern) else None
+    whole = "is what readers would take for something else"
+    if not isinstance(language, Expr):
+        return whole
+    state: PatternState | None = Patterns().state(language)
+    for end, char in enumerate(text, 1):
+        state = state.step(char) if state is not None else None
+        if state is None:
+            start = next(at for at in range(end - 1, -1, -1) if Patterns().state(language).after(text[at:end]) is None)
+            return f"holds {text[start:end]!r} at character {start + 1}, which readers would take for something else"
+    return whole
 
 
 def fits(rules: Alternatives, rule: str, text: str) -> bool:

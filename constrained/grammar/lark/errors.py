@@ -39,6 +39,21 @@ LARK_ERRORS = (
 _WHAT = "cannot read Lark grammar"
 _TOO_LARGE = "a number in a Lark grammar is too large"
 _COUNTED = 20  # digits of a count that the library would divide for as long as Python lets it
+# what other notations are known by: a pattern, what it is, how Lark says it
+_FOREIGN = tuple(
+    (re.compile(pattern), because, instead)
+    for pattern, because, instead in (
+        (r"^[\s\w<>-]*::=", "'::=' is GBNF (llama.cpp) or EBNF", 'one colon; "start" for "root"'),
+        (r"^%llguidance\b", "'%llguidance' is a setting of llguidance", "leave the line out"),
+        (r"^[!?]?\w+ *\[[^\]]*\]", "attributes of rules are llguidance's", "the rule without its brackets"),
+        (r"\{\d*,?\d*\}", "counts in braces are those of regular expressions", '"a"~2..3'),
+        (r"@\w+", "'@' names a grammar in llguidance", 'define={"name": grammar}, and the name alone'),
+        (r"<\|?[^<>|\s]+\|?>", "bare special tokens are llguidance's", '"<|name|>" in quotes, specials=["<|name|>"]'),
+        ("'", "texts stand between double quotes", '"…"'),
+        (r"^\w+ *(?:=|->)", "a rule is a name, a colon and what it derives", 'name: "a" | "b"'),
+        (";", "statements end with their line", "leave the semicolon out"),
+    )
+)
 _PLACE = re.compile(r",? at line (\d+|\?),? col(?:umn)? (\d+|\?)")
 _UNDEFINED = re.compile(r"(?:Rule|Terminal|Template) '(\w+)' used but not defined \(in (?:rule|terminal) (.+)\)")
 _NAMED = re.compile(
@@ -104,6 +119,18 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
     return GrammarError(
         _WHAT, where=next(filter(None, (lookup(files, name) for name in names)), None), because=_lowered(message)
     )
+
+
+def recognised(error: ConstrainedError, file: LarkText) -> ConstrainedError:
+    """Return an error of a file that is written for another engine with what that is and how Lark says it."""
+    at = re.fullmatch(r"(?:.* )?line (\d+) column (\d+)", error.where or "")
+    lines = file.text.splitlines()
+    if error.what == _WHAT and at is not None and int(at[1]) <= len(lines):
+        for pattern, because, instead in _FOREIGN:
+            for found in pattern.finditer(lines[int(at[1]) - 1]):
+                if found.start() < int(at[2]) <= found.end() + 1:
+                    return GrammarError(_WHAT, where=error.where, because=because, instead=instead)
+    return error
 
 
 def _long_number(files: list[LarkText], digits: int) -> str | None:

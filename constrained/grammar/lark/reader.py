@@ -21,9 +21,9 @@ from dataclasses import replace
 
 from lark.load_grammar import load_grammar
 
-from constrained.errors import ConstrainedError, GrammarError, shown
+from constrained.errors import GrammarError, shown
 from constrained.grammar.ir import Grammar
-from constrained.grammar.lark.errors import LARK_ERRORS, translated
+from constrained.grammar.lark.errors import LARK_ERRORS, recognised, translated
 from constrained.grammar.lark.inline import extracted
 from constrained.grammar.lark.printer import PrintedLark
 from constrained.grammar.lark.sources import Given, Sources, Specials
@@ -112,9 +112,7 @@ def _read(
             loaded, _ = load_grammar(text, name, [sources.load], False)  # type: ignore[no-untyped-call]
             return LarkTreeReader(loaded, sources.files, start, given, parts).grammar()
         except LARK_ERRORS as error:
-            if isinstance(error, ConstrainedError):
-                raise
-            raise translated(error, sources.files) from error
+            raise recognised(translated(error, sources.files), sources.files[-1]) from error
 
 
 def _checked(define: Mapping[str, Grammar] | None) -> Mapping[str, Grammar]:

@@ -63,7 +63,7 @@ class LarkTreeReader:
         if self._start not in self._trees or self._trees[self._start][0]:
             names = sorted(name for name, (params, _) in self._trees.items() if not params)
             because = f"'{self._start}' is a template" if self._start in self._trees else None
-            instead = f"one of: {', '.join(names)}" if names else None
+            instead = f"one of: {', '.join(names)}" if names else f'{self._start}: "a" | "b"'
             raise GrammarError(
                 f"rule '{self._start}' is not defined", where=self._files[0].name, because=because, instead=instead
             )

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
 from constrained.schema.reading.cycles import NEGATING, REFERRING, RISKY, find_cycles
-from constrained.schema.reading.dialects import Dialect
-from constrained.schema.reading.keywords import Holds, Keyword, OfKind, named
+from constrained.schema.reading.dialects import DRAFTS, Dialect
+from constrained.schema.reading.keywords import Holds, OfKind, named
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.reading.resources import (
     Library,
@@ -122,7 +122,8 @@ def _survey_plainly(library: Library, root: Schema, resource: Resource, where: W
 
 
 def _refuse(where: Where) -> NoReturn:
-    raise SchemaError("not a schema", where=pointer(where), because="a schema is an object, true or false")
+    because = "a schema is an object, true or false"
+    raise SchemaError("not a schema", where=pointer(where), because=because, instead="true, for any value")
 
 
 def _checked(
@@ -138,7 +139,7 @@ def _checked(
         return ()
     kinds, fits, below, looked_at = form
     if type(value) not in kinds and not fits(value):
-        raise _misfit(keyword, value, dialect.rules[keyword], where)
+        raise _misfit(keyword, value, dialect, where)
     if looked_at:
         _check_value(library, schema, keyword, where, dialect)
     return () if below is None else below(keyword, value, resource, where, id(schema))
@@ -247,14 +248,20 @@ _BELOW = {
 }
 
 
-def _misfit(keyword: str, value: object, rule: Keyword, where: Where) -> SchemaError:
+def _misfit(keyword: str, value: object, dialect: Dialect, where: Where) -> SchemaError:
+    rule = dialect.rules[keyword]
+    drafts = [uri for uri, other in DRAFTS if keyword in other.rules and other.rules[keyword].fits(value)]
+    ways = [rule.instead] if rule.instead and value is not None else []
+    ways += [f'"$schema": "{drafts[0]}", which says it so'] if drafts else []
+    ways += [f'leave "{keyword}" out'] if value is None else []
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (RecursionError, ValueError):  # too deep, or a number of too many digits
         text = shown(value)
     text = text if len(text) <= 60 else text[:57] + "…"
     return SchemaError(
-        f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{text} is not {rule.expected}"
+        f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{text} is not {rule.expected}",
+        instead=", or ".join(ways) or None,
     )
 
 

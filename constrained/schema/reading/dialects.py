@@ -64,6 +64,12 @@ _BY_ADDRESS: Mapping[str, Dialect] = {
     "json-schema.org/draft/2019-09/schema": DRAFT_2019,
     "json-schema.org/draft/2020-12/schema": DRAFT_2020,
 }
+# the drafts by the URI that a schema declares, those that most are written in first
+DRAFTS: tuple[tuple[str, Dialect], ...] = (
+    ("http://json-schema.org/draft-07/schema#", DRAFT_7),
+    ("http://json-schema.org/draft-04/schema#", DRAFT_4),
+    ("https://json-schema.org/draft/2020-12/schema", DRAFT_2020),
+)
 # PERF: as nearly all schemas spell them, and `by_uri` finds them
 BY_URI: Mapping[str, Dialect] = {
     f"{scheme}://{address}{end}": dialect

@@ -84,6 +84,7 @@ class Keyword(NamedTuple):
     risky: bool = False  # its normal form may be out of bounds, so that it is made before anything is generated
     negating: bool = False  # needs complements of its subschemas
     monotone: bool = True  # taking something out of its subschemas never narrows the whole
+    instead: str = ""  # how this draft says what others say with another value
 
 
 class OfKind:
@@ -168,7 +169,7 @@ def _named_schemas(name: str, applies: Applies, **more: Any) -> Keyword:
 
 _CORE, _UNEVALUATED = KeywordGroup.CORE, KeywordGroup.UNEVALUATED
 _BOOLEAN_BOUND: dict[str, Any] = {
-    "expected": "true or false (a boolean in draft 4)",
+    "expected": "true or false",
     "fits": OfKind(bool),
     "until": 4,
     "about": "number",
@@ -177,6 +178,7 @@ _BOOLEAN_BOUND: dict[str, Any] = {
     "demanding": True,
 }
 _ITEMS: dict[str, Any] = {"about": "array", "interned": True, "applies": Applies.INSIDE}
+_TYPE_NAMES = '", "'.join(TYPES)
 _NARROWING: dict[str, Any] = {"risky": True, "negating": True, "monotone": False}
 
 KEYWORDS: tuple[Keyword, ...] = (
@@ -188,7 +190,7 @@ KEYWORDS: tuple[Keyword, ...] = (
     _boolean("$recursiveAnchor", group=_CORE, since=2019, until=2019),
     _named_schemas("$defs", Applies.BY_REFERENCE, group=_CORE, since=2019),
     _named_schemas("definitions", Applies.BY_REFERENCE, group=KeywordGroup.NONE),
-    Keyword("type", f"one of {', '.join(TYPES)}, or a list of them", _is_type, interned=True),
+    Keyword("type", f'one of "{_TYPE_NAMES}", or a list of them', _is_type, interned=True),
     Keyword("enum", "a list of values", OfKind(list), measures=True, demanding=True, interned=True),
     Keyword("const", "any value", lambda value: True, since=6, measures=True, demanding=True, interned=True),
     Keyword(
@@ -221,12 +223,13 @@ KEYWORDS: tuple[Keyword, ...] = (
     ),
     Keyword(
         "items",
-        'a schema (since 2020-12 a list of schemas is "prefixItems")',
+        "a schema (an object, true or false)",
         OfKind(dict, bool),
         KeywordGroup.APPLICATOR,
         Holds.SCHEMA,
         since=2020,
         rest=True,
+        instead='"prefixItems": [schema, …]',
         **_ITEMS,
     ),
     _schemas("prefixItems", Applies.INSIDE, about="array", since=2020),
@@ -259,7 +262,15 @@ KEYWORDS: tuple[Keyword, ...] = (
         **_NARROWING,
     ),
     _schema("propertyNames", Applies.AS_PROBE, about="object", since=6),
-    Keyword("required", "a list of strings", _are_strings, about="object", interned=True, demanding=True),
+    Keyword(
+        "required",
+        "a list of strings",
+        _are_strings,
+        about="object",
+        interned=True,
+        demanding=True,
+        instead='"required": [name, …] beside "properties"',
+    ),
     Keyword("dependentRequired", "an object of lists of strings", _are_string_lists, about="object", since=2019),
     Keyword(
         "dependencies",

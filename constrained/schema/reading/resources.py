@@ -141,7 +141,7 @@ class Library:
                 "not a schema",
                 where=pointer(where),
                 because=f"a schema is an object, true or false, not {_kind(root)}",
-                instead="json.loads(text)" if isinstance(root, str) else None,
+                instead="json.loads(text)" if isinstance(root, str) else "{}, or true, for any value",
             )
         dialect = self.dialect or UNDECLARED
         if isinstance(root, dict) and "$schema" in root:
@@ -196,7 +196,7 @@ class Library:
         if document is None:
             raise SchemaError(
                 f"reference to unknown document {uri!r}", where=pointer(where),
-                because="nothing is fetched from the network", instead="pass the document: remotes={uri: schema}",
+                because="nothing is fetched from the network", instead="pass the document: documents={uri: schema}",
             )
         return self.add(document, uri, uri + "#"), True
 
@@ -224,7 +224,7 @@ class Library:
                     f"unknown dialect {shown(declared, 200)}",
                     where=pointer(where),
                     because="drafts 4, 6, 7, 2019-09 and 2020-12 are known",
-                    instead="declare one of them, or pass your metaschema in remotes",
+                    instead="declare one of them, or pass your metaschema: documents={uri: metaschema}",
                 )
             seen.add(declared)
             vocabularies = metaschema.get("$vocabulary")
