@@ -30,7 +30,7 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
             raise refused(file, key, f"its grammar has no rule {rule!r}")
     for key, name in _tokens(definition):
         if name not in definition.tokens:
-            raise refused(file, key, f"{name!r} is not among its specials", f"one of: {', '.join(definition.tokens)}")
+            raise refused(file, key, f"{name!r} is not among its specials", f'"{name}" in specials')
     slots = (*SLOTS, *definition.thoughts.values())
     for rule, slot in definition.slots.items():
         if slot not in slots:

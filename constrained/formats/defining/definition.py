@@ -264,7 +264,8 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
     spellings = table.get("spellings", {})
     tokens = {name: spellings.get(name, name) for name in table["specials"]}
     if unknown := spellings.keys() - tokens.keys():
-        raise refused(file, "spellings", f"{min(unknown)!r} is not among its specials", f"one of: {', '.join(tokens)}")
+        name = min(unknown)
+        raise refused(file, "spellings", f"{name!r} is not among its specials", f'"{name}" in specials')
     return Definition(
         title=table["title"],
         specification=table["specification"],

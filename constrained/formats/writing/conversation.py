@@ -92,7 +92,7 @@ def write_conversation(
         raise ConstrainedError(
             f"the format '{definition.title}' has no such conversation",
             because=telling.why_not(),
-            instead="'constrained show' prints its grammar",
+            instead="'constrained show --format NAME' prints its grammar",
         )
     return [piece for pieces in found for piece in pieces]
 
