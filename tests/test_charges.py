@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from constrained import Grammar, GrammarError, LimitExceeded, Vocabulary, regex
+from constrained import Grammar, GrammarError, LimitExceeded, Vocabulary, compile, regex
 from constrained.formats.tools.definitions import read_tools
 from constrained.grammar.lark.printer import _LarkWriter
 from constrained.integrations.exporting.characters import _CharacterWriter
@@ -54,6 +54,26 @@ def test_ways_of_counted_items_are_charged_one_by_one():
     (opening, _), *_ = Grammar.from_json_schema({"type": "array", "allOf": counted}).start_state().expand().calls
     opening.then.expand()  # values are made once
     assert units(opening.then.expand) >= 1_000
+
+
+VOCABULARY = Vocabulary([bytes([byte]) for byte in range(128)], special={"<end>": 128}, stop=[128])
+
+
+def test_short_numbers_are_searched_for_state_by_state():
+    constraint = compile(Grammar.from_json_schema({"type": "integer", "minimum": 1, "multipleOf": 997}), VOCABULARY)
+    before = constraint.budget.left
+    assert constraint.min_tokens == 3
+    assert before - constraint.budget.left >= 100_000
+
+
+def test_what_the_names_of_an_object_lead_to_is_not_prepared_by_the_square_of_their_number():
+    held = []
+    for count in (10_000, 20_000):
+        names = {f"key{number}": {"type": "string"} for number in range(count)}
+        VOCABULARY.kernels.clear()
+        kernel, _ = compile(Grammar.from_json_schema({"type": "object", "properties": names}), VOCABULARY)._place
+        held.append(kernel.cached_bytes())
+    assert held[1] < 2.5 * held[0]
 
 
 LONG = ["a" * 9_000 + str(number) for number in range(100)]

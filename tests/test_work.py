@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from constrained import work
 from constrained.engine.options import CompileOptions
 from constrained.errors import LimitExceeded
-from constrained.work import Budget, PlainBudget, current, metered, spend, working_on
+from constrained.work import CHECK, Budget, FullCollections, PlainBudget, current, metered, spend, working_on
 
 
 def test_work_outside_of_any_block_is_free():
@@ -84,6 +86,34 @@ def test_deadlines_and_cancelling(budget, what):
     with metered(budget), pytest.raises(LimitExceeded, match=what):
         for _ in range(10_000):
             spend()
+
+
+def test_full_collections_wait_for_the_end_of_work(monkeypatch):
+    held, now, hosts = FullCollections(), 100.0, gc.get_threshold()
+    monkeypatch.setattr(work, "full_collections", held)
+    monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: now))
+
+    def put_off(*, collected: int) -> bool:
+        """Work, collect young objects, and say whether full collections are still put off."""
+        Budget().spend(2 * CHECK)
+        held.note("stop", {"generation": collected})
+        return gc.get_threshold()[2] == held.NEVER
+
+    try:
+        gc.set_threshold(700, 10, 5)
+        assert put_off(collected=1)
+        now += held.SHORT + 1  # nobody has worked meanwhile
+        held.note("stop", {"generation": 0})
+        assert gc.get_threshold() == (700, 10, 5)
+        assert put_off(collected=1)
+        now += held.LONG + 1  # somebody always has
+        assert not put_off(collected=1)
+        assert not put_off(collected=0)
+        held.note("stop", {"generation": 2})
+        assert put_off(collected=0)
+    finally:
+        gc.callbacks.remove(held.note)
+        gc.set_threshold(*hosts)
 
 
 class Place:

@@ -217,6 +217,7 @@ def renamed(grammars: Sequence[Grammar], prefix: str | None = None) -> tuple[dic
         for number, grammar in enumerate(grammars):
             names = {}
             for name in grammar.rules:
+                spend(4)
                 names[name] = name if name in kept else _free(name, f"{prefix or 'part'}{number}_", taken)
                 if prefix is not None and len(names[name]) > MOST_NAMED:
                     raise LimitExceeded(
@@ -227,7 +228,7 @@ def renamed(grammars: Sequence[Grammar], prefix: str | None = None) -> tuple[dic
                 taken.add(names[name])
             refs = {old: Ref(new) for old, new in names.items() if old != new}
             for old, rule in grammar.rules.items():
-                spend(2 + len(rule.alternatives))
+                spend(3 + 2 * len(rule.alternatives))
                 rules[names[old]] = _referring(rule, names[old], refs)
             starts.append(Ref(names[grammar.start]))
     return rules, starts

@@ -94,9 +94,14 @@ class TextWays:
             if at.accepts:
                 return way
             firsts: dict[Language, Way] = {}  # one of the characters that lead to each language will do
-            for low, high, target in at.edges():
+            edges = at.edges()
+            spend_nearby(1 + len(edges) // 4)
+            for low, high, target in edges:
+                if target in seen or (low > 0x7F and len(firsts.get(target, "  ")) == 1):
+                    continue  # PERF: letters are 700 ranges that lead to one language
+                spend_nearby(6)
                 char = next(spelled(spelling, low, high, 1), None)
-                if char is not None and target not in seen:
+                if char is not None:
                     firsts[target] = min(firsts.get(target, char), char, key=order)
             for target, char in firsts.items():
                 longer = way + char

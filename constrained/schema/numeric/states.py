@@ -115,7 +115,7 @@ class MantissaStates:
         reduced = self._reduced(key)
         if reduced in self._states:
             return self._states[reduced]
-        spend_nearby(6 + len(digits) // 16 + len(self.numbers.holes) // 2)
+        spend_nearby(16 + len(digits) // 16 + len(self.numbers.holes) // 2)
         if len(self._states) >= MOST_STATES:
             forget(self._states)
         state: Mantissa | None = Mantissa(self, key, digits)

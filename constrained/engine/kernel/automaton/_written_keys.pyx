@@ -166,9 +166,13 @@ cdef class WrittenKeys:
         return candidate
 
     cdef int copy_set(self, int set_) except -1:
-        """Write the words of a set once more, behind all others; return where."""
-        cdef int i, first = self.set_words.size
-        for i in range(self.tables[self.sets[set_].table].width):
+        """Write the words of a set once more, behind all others; return where.
+
+        Charged for the memory: all that the names of a large object lead to take as many sets as long as they are many.
+        """
+        cdef int i, width = self.tables[self.sets[set_].table].width, first = self.set_words.size
+        work(self.meter, 8 * width)
+        for i in range(width):
             ints_add(&self.set_words, self.set_words.at[self.sets[set_].words + i])
         return first
 
