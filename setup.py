@@ -46,7 +46,8 @@ def extensions():
         return found
     from Cython.Build import cythonize
 
-    return cythonize(found, nthreads=CORES if sys.platform == "linux" else 0, quiet=True)
+    threads = CORES if sys.platform == "linux" else 0
+    return cythonize(found, nthreads=threads, quiet=True, compiler_directives={"language_level": 3})
 
 
 class BuildUnits(build_ext):

@@ -1,5 +1,5 @@
-# cython: language_level=3
-"""Budgets of work for compiled passes; see _work.pyx."""
+"""Units of work for compiled code; explained in _work.pyx."""
+
 
 cdef class Budget:
     cdef public object at, cancelled, deadline, remedy, wanted, whole, _until

@@ -1,10 +1,17 @@
-# cython: language_level=3
-"""Budgets of work, and what takes units off the one of a thread: asked for before everything that computes.
+"""The base of everything compiled: units of work, counted and refused, and ranges of a text that stand for it.
 
-What happens where units run out, or the clock is looked at, is left to `work`.
-Plain twins: `work.PlainBudget`, `work.plain_spend`, `work.plain_spend_nearby`; compared in tests/test_work.py.
+    Budget      what an operation may still do; `constrained.work` opens and closes it, compiled passes spend it
+    TextRange   a part of a text that is found again by content without being copied
 """
-from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_FromVoidPtr
+
+
+# ======================================================================================================================
+# Budgets of work, and what takes units off the one of a thread: asked for before everything that computes.
+#
+# What happens where units run out, or the clock is looked at, is left to `work`.
+# Plain twins: `work.PlainBudget`, `work.plain_spend`, `work.plain_spend_nearby`; compared in tests/test_work.py.
+# ======================================================================================================================
 
 cdef long long _NO_LIMIT = 1 << 62     # as in `work`; no budget has more
 cdef long long _GIVEN = 1 << 61         # units that are given back at once; more are as many
@@ -142,3 +149,35 @@ def spend(units=1, at=None):
 def spend_nearby(units):
     """As `spend`, for work without a place of its own, see `work.plain_spend_nearby`."""
     spent_nearby(_units(units, _NO_LIMIT + 1))
+
+
+# ======================================================================================================================
+# What a `machine.LiteralSet` consists of: every text of a schema's enumeration or keys is hashed and compared often.
+#
+# Owns: nothing.  Borrows: the texts.
+# Plain twin: `machine.PlainRange`; compared in tests/test_text_range.py.
+# ======================================================================================================================
+
+cdef class TextRange:
+    """A range of a sorted tuple of texts, those of them that do not count, and how many characters were read."""
+
+    cdef readonly tuple texts
+    cdef readonly object excluded           # bit i: texts[i] does not belong to it
+    cdef readonly Py_ssize_t low, high      # of the range
+    cdef readonly Py_ssize_t depth
+
+    def __init__(self, tuple texts, excluded=0, Py_ssize_t low=0, high=None, Py_ssize_t depth=0):
+        self.texts, self.excluded, self.low, self.depth = texts, excluded, low, depth
+        self.high = len(texts) if high is None else high
+
+    def __eq__(self, other):
+        cdef TextRange one
+        if not isinstance(other, TextRange):
+            return False
+        one = <TextRange>other
+        if self.low != one.low or self.high != one.high or self.depth != one.depth or self.excluded != one.excluded:
+            return False
+        return self.texts is one.texts or self.texts == one.texts
+
+    def __hash__(self):
+        return hash((PyLong_FromVoidPtr(<void*>self.texts), self.excluded, self.low, self.high, self.depth))

@@ -21,7 +21,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 try:
-    from constrained._text_range import TextRange
+    from constrained._work import TextRange
 except ImportError:  # no compiler
     TextRange = None
 

@@ -25,8 +25,8 @@ import tempfile
 from pathlib import Path
 from constrained.benchmarks import faults
 from constrained.engine.kernel import _kernel
-from constrained.engine.tokens import _assembly
-assert {folder!r} in _kernel.__file__ and {folder!r} in _assembly.__file__, _kernel.__file__
+from constrained.engine.tokens import _tokens
+assert {folder!r} in _kernel.__file__ and {folder!r} in _tokens.__file__, _kernel.__file__
 for case in faults.CASES:
     print("faults", case, faults.check(case, "memory", every=3), faults.check(case, "interrupt", every=211), flush=True)
 sys.path.insert(0, {tests!r})

@@ -86,7 +86,7 @@ def test_masks_are_those_of_a_constraint_that_nothing_was_made_for(name, without
 
 @pytest.mark.parametrize("name", LARGE)
 def test_of_a_large_schema_parts_are_made_ahead_and_only_once(name, without):
-    pytest.importorskip("constrained.engine.kernel._preparation")
+    pytest.importorskip("constrained.engine.kernel._kernel")
     prepared, plainly = compiled(LARGE[name]), without(LARGE[name])
     known = prepared.place()[0].sizes()["machines"]
     assert known > plainly.place()[0].sizes()["machines"]
@@ -184,7 +184,7 @@ class Endless:
 
 
 def test_it_ends_where_others_wait_or_the_kernel_is_full(monkeypatch, without):
-    preparation = pytest.importorskip("constrained.engine.kernel._preparation")
+    preparation = pytest.importorskip("constrained.engine.kernel._kernel")
     asked, inner = [], preparation.Preparation
 
     class Interrupted:

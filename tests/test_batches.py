@@ -12,7 +12,7 @@ import pytest
 
 import constrained as c
 
-copying = pytest.importorskip("constrained.engine.kernel._copying")
+copying = pytest.importorskip("constrained.engine.kernel._kernel")
 VOCABULARY = c.Vocabulary([bytes((byte,)) for byte in range(256)], size=1 << 17, special={"<eos>": 256}, stop=[256])
 ROWS = 100  # of 16 KB: more than is worth a second thread, and no multiple of what one takes at once
 CONSTRAINTS = [

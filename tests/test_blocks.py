@@ -11,7 +11,7 @@ from laws import hard_vocabulary
 
 import constrained as c
 
-blocks = pytest.importorskip("constrained.engine.memory._blocks")
+blocks = pytest.importorskip("constrained.engine.memory._memory")
 
 CHUNK, MOST = 1 << 21, 1 << 16  # bytes of a chunk, and of the largest block that is cut from one
 HEAD = 16  # of them not handed out

@@ -142,7 +142,7 @@ def _kinds_below(look, kernel, stack, depth=0):
 def test_kernels_agree_on_objects_that_are_native_from_some_key_on(order):
     """Where the last clause is met, and where one shape of many is left."""
     pytest.importorskip("constrained.engine.kernel._kernel")
-    look, native, walks = pytest.importorskip("constrained.engine.kernel._inspection"), 0, 0
+    look, native, walks = pytest.importorskip("constrained.engine.kernel._kernel"), 0, 0
     for seed in range(24):
         picks = random.Random(seed)
         names, schema = _tied_object(picks)

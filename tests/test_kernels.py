@@ -85,7 +85,7 @@ def test_kernels_agree_on_counted_characters(characters, counts):
 
 def test_what_is_counted_down_to_is_what_a_schema_names():
     """Two bounds on one text share the languages of all its rests, whichever is met first; a mask makes none."""
-    inspection = pytest.importorskip("constrained.engine.kernel._inspection")
+    inspection = pytest.importorskip("constrained.engine.kernel._kernel")
     vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], stop=[], size=256)
     kernel, start = c.compile(c.Grammar.from_json_schema({"type": "string", "maxLength": 9}), vocabulary, kernel="compiled").place()
     end = kernel.step_bytes(start, b'"12345')
@@ -195,7 +195,7 @@ def test_masks_that_come_together_again_are_kept_as_one(value, whitespace):
     """What stays inside a key and what goes on behind it are one mask from the second key on, also for the next grammar;
     the masks are those of the plain twin, before and after.
     """
-    look = pytest.importorskip("constrained.engine.kernel._inspection")
+    look = pytest.importorskip("constrained.engine.kernel._kernel")
     vocabulary, found = hard_vocabulary(), []  # its own, with no masks of other tests
     for name in ("\u0394a", "\u0394b"):  # which no token completes
         schema = {"type": "object", "properties": {name: {"const": name}}, "additionalProperties": value}
@@ -299,7 +299,7 @@ def test_kernels_agree_on_guarded_texts(base, seed):
     ],
 )
 def test_looking_for_what_is_not_there(look, number):
-    inspection = pytest.importorskip("constrained.engine.kernel._inspection")
+    inspection = pytest.importorskip("constrained.engine.kernel._kernel")
     kernel, _ = c.compile(c.Grammar.from_lark('start: "a" /b+/'), VOCABULARY, kernel="compiled").place()
     with pytest.raises(IndexError, match=r"no \w+ -?[\d,]+: there are [\d,]+"):
         getattr(inspection, look)(kernel, number)
@@ -325,8 +325,8 @@ def test_small_operations_do_not_wear_a_budget_out():
 @pytest.mark.parametrize("stand", ["side by side", "all in one place", "by twos", "anywhere"])
 def test_tables_know_what_was_added(stand):
     """Also while entries move to a larger table, and where more keys are near than stand there."""
-    look = pytest.importorskip("constrained.engine.kernel._inspection")
-    draw, table, known = random.Random(stand), look.Table(), {}
+    look = pytest.importorskip("constrained.engine.kernel._kernel")
+    draw, table, known = random.Random(stand), look.HashTable(), {}
     near = {"side by side": int, "all in one place": lambda _: 7, "by twos": lambda number: number // 2 - 9 & 0xFFFFFFFF}
     for number in range(6_000):
         key = draw.getrandbits(64), number % 3, near.get(stand, lambda _: draw.getrandbits(32))(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from constrained.engine.kernel.masks._shared_states import TO_MAKE
+from constrained.engine.kernel._kernel import TO_MAKE
 from laws import assert_kernels_agree, hard_vocabulary
 
 from constrained import Grammar, Vocabulary, compile

@@ -17,8 +17,8 @@ from constrained.schema.numeric.ranges import normal
 from constrained.schema.values import NumberRange
 from constrained.work import Budget, metered
 
-pytest.importorskip("constrained.schema.numeric._bounded", reason="no compiler")
-from constrained.schema.numeric._digit_walk import walk_from
+pytest.importorskip("constrained.schema._scan", reason="no compiler")
+from constrained.schema._scan import walk_from
 
 MOST_STATES = 600  # of one language that are looked at
 ENDS = [

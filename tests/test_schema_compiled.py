@@ -28,15 +28,15 @@ from constrained.schema.machines import value as machine_value
 from constrained.schema.normal import normalise as normal
 from constrained.schema.reading import check as checking
 from constrained.schema.reading import dialects, interning
+from constrained.schema.reading.check import load
 from constrained.schema.reading.keywords import KEYWORDS
-from constrained.schema.reading.nodes import load
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.reading.resources import Library, pointer
 from constrained.schema.satisfiability import plain, quick
 from constrained.schema.values import Conj
 from constrained.work import Budget, metered
 
-pytest.importorskip("constrained.schema.reading._well_formed", reason="no compiler")
+pytest.importorskip("constrained.schema._scan", reason="no compiler")
 
 COUNT = 2_000
 DIALECTS = (dialects.DRAFT_4, dialects.DRAFT_6, dialects.DRAFT_7, dialects.DRAFT_2019, dialects.DRAFT_2020, dialects.UNDECLARED)

@@ -16,7 +16,7 @@ from value_oracle import belongs
 
 from constrained.errors import SchemaError
 from constrained.schema.normal.normalise import is_never, normalise
-from constrained.schema.reading.nodes import load
+from constrained.schema.reading.check import load
 from constrained.work import MAX_WORK, Budget, metered
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -30,8 +30,8 @@ from constrained.schema.by_content import LARGEST, Recent, content, content_of
 from constrained.schema.machines import value as machine_value
 from constrained.schema.machines.value import Values, common_values
 from constrained.schema.reading import interning as leaves
+from constrained.schema.reading.check import load
 from constrained.schema.reading.interning import leaf
-from constrained.schema.reading.nodes import load
 from constrained.schema.surfaces.json import json as json_surface
 
 LISTED = {"type": "array", "items": {"type": "string"}}

@@ -14,11 +14,11 @@ from constrained.schema.machines import value as machine_value
 from constrained.schema.machines.punctuation import Punctuation
 from constrained.schema.normal import normalise as normal
 from constrained.schema.reading import interning
-from constrained.schema.reading.nodes import load
+from constrained.schema.reading.check import load
 from constrained.schema.surfaces.json import json
 from constrained.schema.surfaces.python import arguments, python
 
-pytest.importorskip("constrained.schema.machines._plain_machines", reason="no compiler")
+pytest.importorskip("constrained.schema._values", reason="no compiler")
 
 __all__ = ["plainly"]
 MOST_STATES = 250  # of one schema that are looked at

@@ -31,8 +31,8 @@ from constrained.schema.normal import object_shapes
 from constrained.schema.normal.normalise import general_value, normalise, plain_value
 from constrained.schema.printing.describe import describe
 from constrained.schema.reading import dialects
+from constrained.schema.reading.check import load
 from constrained.schema.reading.keywords import named
-from constrained.schema.reading.nodes import load
 from constrained.schema.sketches.scalars import EVERY_TYPE
 from constrained.schema.values import negation
 

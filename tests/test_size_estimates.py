@@ -6,7 +6,7 @@ import pytest
 
 from constrained.errors import UnsupportedSchema
 from constrained.schema.embedding import embed
-from constrained.schema.reading.nodes import load
+from constrained.schema.reading.check import load
 
 WORDS = [f"^{letter}?int(8|16|24|32|40|48|56|64)?(\\[[0-9]*\\])?$" for letter in "uvwxyz"]
 PATTERNS = [{"type": "string", "pattern": f"^{letter}"} for letter in "abcdefghijklmnop"]

@@ -298,7 +298,7 @@ def test_a_typical_text_has_the_keys_in_the_order_of_the_schema(whitespace, kern
 
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_what_masks_are_made_of_is_made_ahead(name):
-    preparation = pytest.importorskip("constrained.engine.kernel._preparation")
+    preparation = pytest.importorskip("constrained.engine.kernel._kernel")
     grammar, vocabulary = GRAMMARS[name], c.Vocabulary(VOCABULARY.tokens, VOCABULARY.special, VOCABULARY.stop)
     prepared = c.compile(grammar, vocabulary, kernel="compiled")
     kernel, _ = prepared.place()
@@ -311,7 +311,7 @@ def test_what_masks_are_made_of_is_made_ahead(name):
 
 
 def test_a_property_is_made_ahead_whatever_stands_before_it():
-    preparation = pytest.importorskip("constrained.engine.kernel._preparation")
+    preparation = pytest.importorskip("constrained.engine.kernel._kernel")
     names = [f"p{number}" for number in range(30)]
     schema = {"type": "object", "properties": {name: {"enum": [name, [name]]} for name in names}}
     constraint = c.compile(c.Grammar.from_json_schema(schema), VOCABULARY, kernel="compiled")
@@ -327,7 +327,7 @@ def test_a_property_is_made_ahead_whatever_stands_before_it():
 
 @pytest.mark.parametrize("bounds", [{}, {"minProperties": 2}, {"maxProperties": 9}])
 def test_of_an_object_the_first_key_is_made_ahead_and_not_each_set_of_keys(bounds):
-    preparation = pytest.importorskip("constrained.engine.kernel._preparation")
+    preparation = pytest.importorskip("constrained.engine.kernel._kernel")
     names = [f"name {number}" for number in range(12)]
     schema = {"type": "object", "properties": {name: {"enum": [name]} for name in names}, **bounds}
     vocabulary = c.Vocabulary(VOCABULARY.tokens, VOCABULARY.special, VOCABULARY.stop)

@@ -9,7 +9,7 @@ import pytest
 
 from constrained.machine import LiteralSet, PlainRange
 
-text_range = pytest.importorskip("constrained._text_range", reason="no compiler")
+text_range = pytest.importorskip("constrained._work", reason="no compiler")
 
 TEXTS = ("a", "ab", "b"), tuple("a ab b".split()), ("a", "ab", "c")
 GIVEN = [

@@ -182,7 +182,7 @@ def children(trie: TokenTrie, node: int) -> dict[int, int]:
 
 def test_children_of_wide_nodes_are_found_by_their_bytes(mistral_path):
     """Every byte below nodes that have eight children or more; others have no entry."""
-    branches = pytest.importorskip("constrained.engine.kernel._branches")
+    branches = pytest.importorskip("constrained.engine.tokens._tokens")
     crowded = Vocabulary([bytes([a, b]) for a in range(40) for b in range(200, 256)])
     for trie in (crowded.trie, Vocabulary.from_tokenizer(mistral_path).trie):
         found, wide = branches.Branches(trie.records), 0

@@ -185,7 +185,7 @@ def _deep(depth):
 
 
 def test_names_of_schemas_tell_their_contents_apart():
-    naming = pytest.importorskip("constrained.formats.binding._keys_in_sight").schema_name
+    naming = pytest.importorskip("constrained.schema._scan").schema_name
     named = 0
     for one in NAMED:
         for other in map(copy.deepcopy, NAMED):
@@ -204,7 +204,7 @@ WIDE = [{"properties": {f"k{at:02}": NAMED[at % 3] for at in range(last + 1)}, "
 @pytest.mark.parametrize("schema", [*KEYS, *WIDE], ids=range(len(KEYS + WIDE)))
 @pytest.mark.parametrize("order", ["schema", "any"])
 def test_tables_are_made_alike_in_python(schema, order):
-    pytest.importorskip("constrained.formats.binding._keys_in_sight")
+    pytest.importorskip("constrained.schema._scan")
     parts = Parts({**WRITTEN, "property_order": order})
     unread = UnreadObject(None, {"type": "object", **schema}, parts)
     table, plain = unread.object_table, unread.plain_table(parts.quoting(()))

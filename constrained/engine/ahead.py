@@ -2,7 +2,7 @@
 
 A schema that takes much reading has most of what takes long in a generation: patterns, unions, conjunctions, formats,
 each worked out when a generation first gets there, which may be milliseconds in the middle of it.  `compile` goes on,
-for a few times as long at most, and makes these, nearest first, see `kernel._preparation`; what it does not get to is
+for a few times as long at most, and makes these, nearest first, see `Preparation`; what it does not get to is
 made when it is needed, as all of a small schema is.  The first schema over a large vocabulary counts as one that takes
 reading: all others share what it makes, the masks of strings.  Those among the rules of a grammar are left out: of
 fifty tools one is called.
@@ -16,7 +16,6 @@ the slowest step 0.34, that of later tests 0.65; compiling takes 3.1 times as lo
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from constrained.engine.twin.automaton import PlainKernel
@@ -77,4 +76,6 @@ def preparation(constraint: Constraint, kernel: Any) -> Any:
     """Return what prepares a grammar's parts, None where the kernel is the plain one, which has no parts."""
     if isinstance(kernel, PlainKernel):
         return None
-    return import_module("constrained.engine.kernel._preparation").Preparation(kernel, constraint._root)
+    from constrained.engine.kernel._kernel import Preparation
+
+    return Preparation(kernel, constraint._root)

@@ -5,7 +5,6 @@ Tests: test_engine.py (rows of one batch, and of none), test_batches.py (large o
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -51,6 +50,7 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
 @lru_cache(maxsize=1)
 def _compiled_batch() -> Any:
     try:
-        return importlib.import_module("constrained.engine.kernel._batch")
+        from constrained.engine.kernel import _kernel
     except Exception:  # then no matcher has such a kernel either, see `kernel_class`
         return None
+    return _kernel

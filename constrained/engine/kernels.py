@@ -130,8 +130,6 @@ def _compiled() -> Any:
 
 def _why_not_compiled(error: Exception) -> str:
     """Say whether the compiled kernel is missing, or there and broken."""
-    if isinstance(error, ModuleNotFoundError) and str(error.name).startswith(
-        ("constrained.engine.kernel.", "constrained.engine.memory._")
-    ):
+    if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("constrained."):
         return f"it was installed without a C compiler ({error.name} is missing)"
     return f"its compiled kernel is there but does not load, {type(error).__name__}: {shown(str(error), 300)}"

@@ -1,7 +1,7 @@
 """What a constraint's kernel knows, as bytes: states with their successors, and masks; for files that are signed.
 
     sizes      int32, see `_SIZES`
-    arrays     int32, see `_INTS`, then bytes, see `_BYTES`; what they are stands in kernel/_saved_table.pxd
+    arrays     int32, see `_INTS`, then bytes, see `_BYTES`; what they are stands at `SavedTable`
 
 A table is believed: a mask in it allows what it says.  So nobody reads one whose signature has not been found right
 (`engine.signed`), or that other code has written (`code`).  What is compared here is that no number leads out of its
@@ -22,7 +22,6 @@ import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +78,7 @@ def dump(constraint: Constraint, most_bytes: int) -> bytes:
         if isinstance(kernel, PlainKernel):
             break
         try:
-            table = _packed(import_module("constrained.engine.kernel._survey").survey(kernel, start, most))
+            table = _packed(_kernel_unit().survey(kernel, start, most))
         except Preempted:  # it was emptied meanwhile
             constraint.leave(kernel)
             continue
@@ -89,12 +88,18 @@ def dump(constraint: Constraint, most_bytes: int) -> bytes:
     return beginning
 
 
+def _kernel_unit() -> Any:
+    from constrained.engine.kernel import _kernel
+
+    return _kernel
+
+
 def _beginning(constraint: Constraint) -> bytes:
     return code() + constraint.options.max_configurations.to_bytes(8, "little")
 
 
 def _packed(found: Mapping[str, Any]) -> bytes:
-    """Return the arrays of `_survey.survey` as bytes."""
+    """Return the arrays of `survey` as bytes."""
     numbers: dict[bytes, int] = {}
     dead = np.array([numbers.setdefault(row, len(numbers)) for row in map(bytes, found["dead"])], np.int32)
     maps = np.frombuffer(b"".join(numbers), np.uint8).reshape(-1, 32)
@@ -146,12 +151,11 @@ def add(constraint: Constraint, data: bytes) -> int:
     kernel, start = constraint.place()
     if isinstance(kernel, PlainKernel) or data[: len(beginning)] != beginning:
         return 0
-    saved_table = import_module("constrained.engine.kernel._saved_table").SavedTable
-    table = saved_table(data[len(beginning) :], constraint.vocabulary.size)
+    table = _kernel_unit().SavedTable(data[len(beginning) :], constraint.vocabulary.size)
     if not table.fits() or kernel.cached_bytes() + table.held() > constraint.options.cache_bytes:
         return 0
     try:
-        import_module("constrained.engine.kernel._loading").add(kernel, start, table)
+        _kernel_unit().add_saved(kernel, start, table)
     except Preempted:  # it was emptied meanwhile
         return 0
     return int(table.states)

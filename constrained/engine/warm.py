@@ -1,7 +1,7 @@
 """Warming: visit the states that a generation will likely get to, so that their masks are known when it does.
 
 First the states along a text that has all keys in the order of the schema, see `typical`.  Then the parts that masks
-are put together of: the edges of all machine states and the masks of texts, see `kernel._preparation`.  Then other
+are put together of: the edges of all machine states and the masks of texts, see `Preparation`.  Then other
 states.  Texts are tried best first: what is dictated costs nothing, a choice among n
 continuations costs each of them log n, so required parts and small choices come before the insides of large ones.
 Where names and values that a schema mentions may be spelled, nothing else is.  Of bytes that lead to one state only one

@@ -23,7 +23,7 @@ from constrained.caches import charge, forgets
 from constrained.work import unlocked_at_fork
 
 try:
-    from constrained.schema._plain_copy import is_within, plain_copy
+    from constrained.schema._scan import is_within, plain_copy
 except ImportError:  # no compiler
     is_within = plain_copy = None
 

@@ -28,8 +28,9 @@ from constrained.schema.practical import bounded_numbers, loadable_formats
 from constrained.schema.printing.contradictions import conflict
 from constrained.schema.printing.describe import describe
 from constrained.schema.printing.lark_rules import MARKERS, LarkRules
+from constrained.schema.reading.check import load
 from constrained.schema.reading.closing import close
-from constrained.schema.reading.nodes import NOTHING, load
+from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.reading.notes import Note, notes_of, report
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.strings.formats import NARROWED, WIDENED

@@ -1,5 +1,6 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The compiled kernel: the object that matchers hold; the automaton of `engine.twin.automaton` in flat arrays.
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""The compiled kernel: masks of states composed, and the object that matchers hold; the automaton of
+`engine.twin.automaton` in flat arrays.
 
 Three things differ from the twin, none of them in meaning.
 *Merged stacks*: a stack is an interned set of frames, i.e. a node of a graph of stacks; readings that share a machine
@@ -10,54 +11,1650 @@ state share one configuration, so an ambiguous grammar costs as many configurati
 It is put together of parts, each a class with fields of its own and references to the parts that it uses; none inherits
 from another.  What stands behind an arrow uses what the arrow points to:
 
-    texts/      Languages <- Positions
-    automaton/  Positions, Machines, WrittenKeys <- Objects <- Expansion <- Dispatches <- Closure <- Automaton
+    _texts      Languages <- Positions
+    _automaton  Positions, Machines, WrittenKeys <- Objects <- Expansion <- Dispatches <- Closure <- Automaton
                 Stacks <- Dispatches, Closure, Automaton          Trie <- Automaton
-    masks/      Automaton <- Builder <- IndependentMasks <- FiniteTexts <- TextEnds, Composer
-                Automaton <- Walk <- FiniteTexts, TextEnds    Behind <- TextEnds    SharedStates, TextEnds <- Composer
-                Automaton <- Staying <- Builder               Unions <- TextEnds, Composer
-    alike/      Tails <- QuoteFacts, TailKinds <- KeyKinds        ToldNames <- KeyKinds <- TextKinds <- AlikeStates
-                Objects <- KeyKinds <- AlikeStates <- Composer
+    _masks      Automaton <- Builder <- IndependentMasks <- FiniteTexts        Automaton <- Staying <- Builder
+                Automaton <- Walk <- FiniteTexts
+    here        FiniteTexts, Walk, Unions, Behind <- TextEnds <- Composer      SharedStates <- Composer <- Kernel
 
-Owns: the parts, the lock, the roots.  Borrows: the vocabulary's store of context-independent masks.
 Invariants: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.  Whatever raises
 leaves every part as it was, but for what it has learned.
 Memory: some 250 bytes per stepped state, a few hundred per mask as a rule; the owner starts a fresh kernel when
 `is_full`.
-Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on; so
-whatever may add to the automaton passes its `turnstile`.  What is known is read without it; finished masks are
-immutable and copied without the GIL.
-Plain twin: `twin.automaton.PlainKernel`, the same protocol (`engine.kernels.Kernel`).
 Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form, masks of texts with exits: ours.
 """
-from cython cimport final
-from libc.stdint cimport int32_t, uint32_t
-from libc.string cimport memset
-from constrained.engine.memory._meter cimport LITTLE, Meter
-from constrained.engine.memory._turnstile cimport Turnstile
-from constrained.engine.kernel._rows cimport bitmask_row, exact
-from constrained.engine.kernel._trie cimport Trie
-from constrained.engine.kernel._widening cimport widen
-from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNKNOWN, known_successor
-from constrained.engine.kernel.automaton._closure cimport Closure, FINAL
-from constrained.engine.kernel.automaton._dispatch cimport Dispatches
-from constrained.engine.kernel.automaton._expansion cimport Expansion
-from constrained.engine.kernel.automaton._machines cimport Machines
-from constrained.engine.kernel.automaton._objects cimport Objects
-from constrained.engine.kernel.automaton._stacks cimport BOTTOM, Stacks
-from constrained.engine.kernel.masks._building cimport Builder, Counter
-from constrained.engine.kernel.masks._composer cimport Composer
-from constrained.engine.kernel.masks._mask_buffer cimport Mask, mask_has, unpack
-from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
-from constrained.engine.kernel.masks._independent cimport IndependentMasks
-from constrained.engine.kernel.masks._walk cimport Walk
-from constrained.engine.kernel.texts._languages cimport Languages
-from constrained.engine.kernel.texts._positions cimport Positions
+cimport numpy
+from cpython.long cimport PyLong_CheckExact
+from cpython.mem cimport PyMem_RawCalloc
+from cpython.pythread cimport (
+    PyThread_acquire_lock, PyThread_allocate_lock, PyThread_release_lock, PyThread_type_lock, WAIT_LOCK)
+from cython cimport final, initializedcheck
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcpy, memset
+from constrained.engine.kernel._automaton cimport (
+    ACCEPTING, AFTER, ALIKE, Automaton, BEGIN, BOTTOM, Closure, DEAD, DISPATCH, Dispatches, ENDS, ENTRY, EXITS,
+    EXPANDED, Expansion, FINAL, KEYED, known_successor, LEAVES, Machine, Machines, Mask, NAME, NAMED, NEXT, Objects,
+    OTHER, OUTSIDE, PLAIN, POSITION, RECORDS, Stacks, State, Table, UNKNOWN, Written, WrittenKeys)
+from constrained.engine.kernel._masks cimport (
+    BLOCK, buffer_begin, buffer_clear, buffer_doubt, buffer_doubt_new, buffer_end, buffer_has, buffer_node,
+    buffer_token, buffer_tokens, buffer_words, Builder, Counter, FiniteTexts, IndependentMask, IndependentMasks,
+    is_same_mask, listed, mask_bytes, mask_has, MaskBuffer, MOST_LISTED, next_touched, pack, RECORD, stored, Unions,
+    unpack, Walk)
+from constrained.engine.kernel._texts cimport BODY, LanguageAt, Languages, Position, Positions
+from constrained.engine.memory._memory cimport (
+    allotted, Arena, arena_free, arena_take, arena_undo, cleared, enlarged, huge_ready, Ints, ints_add, ints_extend,
+    ints_free, ints_put, ints_room, ints_widen, LITTLE, Map, map_add, map_find, map_free, map_get, map_put,
+    map_room, map_widen, Meter, pair, released, SMALL, Turnstile, work)
+from constrained.engine.tokens._tokens cimport Trie, TrieNode
 
+from constrained.engine.tokens.bitmask import misfit, number
 from constrained.errors import LimitExceeded
+from constrained.machine import Text
 from constrained.work import Preempted
 
 import numpy as np
+import os
+
+
+# ======================================================================================================================
+# The automaton states behind texts: where a mask goes on with the tokens that leave a text.
+#
+#     the text does not matter to what follows ── popped ──► one state for each stack
+#     a Dispatch asks for the text ── ordinary ──► one state for all texts that are not special
+#                                  └─ following ──► one for each special text, at the exits of `special_exits` or,
+#                                                   of texts in quotes, `special_groups`
+#     an ordinary key whose value has ended ── value ──► one for each set of written keys and stack
+#
+# Owns: the states behind texts and values, the beginnings of recorded texts, the exits of names.  Borrows: the
+# automaton, which it adds states to; stacks, positions and the trie; `Dispatches`, for what follows a recorded text;
+# the meter of work.
+# Invariant: `ordinary` reads all that lies behind any text that is not special, see `machine.Dispatch`.
+# Plain twin: `twin.automaton.PlainKernel._returned`, which has one frame for each text.
+# ======================================================================================================================
+
+cdef enum:
+    GROUPED = 32        # ticks that it takes to look at a group of exits
+    LOOKED_UP = 32      # and at a text
+    ALL = 0x7FFFFFFF
+
+
+@final
+cdef class Behind:
+    """States behind texts, each found once."""
+
+    cdef Meter meter                # borrowed, as the next five
+    cdef Trie trie
+    cdef Stacks stacks
+    cdef Positions positions
+    cdef Dispatches dispatches
+    cdef Automaton automaton
+    cdef Map popped_states          # stack -> state behind a text above it, frames that record left out
+    cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
+    cdef Map values                 # (Dispatch, parent stack) -> state behind the value of an ordinary key
+    cdef dict begun_texts           # record -> its text, see `begun`
+    cdef dict named_exits           # (mask of a key, id of names) -> ({exit node: name}, names)
+    cdef Ints seeds                 # configurations behind a text
+
+    def __cinit__(self, Dispatches dispatches, Automaton automaton):
+        self.dispatches, self.automaton, self.trie = dispatches, automaton, automaton.trie
+        self.stacks, self.positions, self.meter = dispatches.stacks, dispatches.positions, automaton.meter
+        self.begun_texts, self.named_exits = {}, {}
+
+    def __dealloc__(self):
+        self.release()
+
+    cdef void release(self) noexcept:
+        ints_free(&self.seeds)
+        map_free(&self.popped_states)
+        map_free(&self.generic)
+        map_free(&self.values)
+
+    cdef int clear(self) except -1:
+        """Forget all states."""
+        self.release()
+        self.begun_texts, self.named_exits = {}, {}
+        return 0
+
+    cdef int popped(self, int stack) except -1:
+        """Return the state in which the text above `stack` has just ended; frames that record are left out."""
+        cdef int i, known = map_get(&self.popped_states, stack, 0), flags = 0
+        cdef const int32_t* frames = self.stacks.frames.at
+        if known >= 0:
+            return known
+        self.seeds.size = 0
+        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            if frames[i] == ENDS:
+                flags |= FINAL
+            elif frames[i] == LEAVES:
+                flags |= EXITS
+            elif frames[i] >= 0 and frames[i + 1] < 0:
+                ints_add(&self.seeds, frames[i])
+                ints_add(&self.seeds, frames[i + 2])
+        known = self.automaton.close(&self.seeds, flags) if self.seeds.size or flags else DEAD
+        map_put(&self.popped_states, stack, 0, known)
+        return known
+
+    cdef dict special_exits(self, int node, int after, int record):
+        """Return {node: text} for the special texts that a token can complete, of texts without quotes, which have one
+        spelling."""
+        cdef int exit_
+        so_far = self.begun(record, -1) if record >= 8 else ""
+        found = {}
+        for text in self.dispatches.special_texts(after, so_far, ALL):
+            work(self.meter, LOOKED_UP)
+            exit_ = self.trie.find(node, text[len(so_far):].encode("utf-8", "surrogatepass"))
+            if exit_ >= 0:
+                found[exit_] = text
+        return found
+
+    cdef dict special_groups(self, IndependentMask mask, int q, int after, int record, bint everything):
+        """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are
+        refused."""
+        cdef dict groups = mask.groups
+        if not groups:
+            return {}
+        work(self.meter, GROUPED * len(groups))
+        closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
+        so_far = self.begun(record, closing) if record >= 8 else ""
+        if not so_far and not everything and self.dispatches.machines.at[after >> 1].kind == OTHER:
+            names = self.dispatches.objects.names(after)
+            if len(names) <= len(groups):
+                return self.special_keys(mask, names, self.dispatches.objects.unnamed(after))
+        special = None if everything else self.dispatches.special_texts(after, so_far, len(groups))
+        found = {}
+        if special is None:
+            special = [so_far + end for end in groups if everything or self.dispatches.is_special(after, so_far + end)]
+        for text in special:
+            exits = groups.get(text[len(so_far):])
+            if exits is not None:
+                for node in exits:
+                    found[node] = text
+        return found
+
+    cdef dict special_keys(self, IndependentMask mask, tuple names, object unnamed):
+        """Return {exit node: text} for the names of an object and its written keys without one, at the start of a key.
+
+        PERF: the names are looked up once, not for each set of written keys: 3,000 instructions a mask.
+        """
+        known = self.named_exits.get((mask, id(names)))
+        if known is None:
+            found = {node: text for text in names for node in mask.groups.get(text, ())}
+            # the names are held, so that their id stays theirs
+            known = self.named_exits[mask, id(names)] = found, names
+        found = known[0]
+        if unnamed:
+            found = found | {node: text for text in unnamed for node in mask.groups.get(text, ())}
+        return found
+
+    cdef object begun(self, int record, int closing):
+        """Return the text of a record that is still inside its text."""
+        found = self.begun_texts.get(record)
+        if found is None:
+            found = self.begun_texts[record] = self.stacks.recorded(record, bytes((closing,)) if closing >= 0 else b"")
+        return found
+
+    cdef int second(self, int record, int closing) except -1:
+        """Return how long a token is at most that holds the closing quote and no second text of this beginning, in
+        quotes, as no spelling is shorter."""
+        return 2 + <int>len(self.begun(record, closing).encode("utf-8", "surrogatepass"))
+
+    cdef int ordinary(self, int after, int parent) except -1:
+        """Return the state behind an ordinary text, DEAD where it is refused."""
+        cdef int known = map_get(&self.generic, after, parent)
+        if known < 0:
+            known = self.following(after, None, parent)
+            map_put(&self.generic, after, parent, known)
+        return known
+
+    cdef int value(self, int after, int parent) except -1:
+        """Return the state behind the value of an ordinary key of a native object.
+
+        PERF: 1,000 instructions less for each further token of a key.
+        """
+        cdef int known = map_get(&self.values, after, parent)
+        if known < 0:
+            known = self.automaton.enter(self.dispatches.objects.position_behind(after), parent, 0)
+            map_put(&self.values, after, parent, known)
+        return known
+
+    cdef int following(self, int after, object text, int parent) except -1:
+        """Return the state behind a recorded text, DEAD where it is refused."""
+        cdef int following = self.dispatches.following(after, text)
+        return self.automaton.enter(following, parent, 0) if following >= 0 else DEAD
+
+
+# ======================================================================================================================
+# The tokens that go on behind the value of a key, added to a mask without states of the object that they go on in.
+#
+# Behind a value come blanks, a comma and blanks, or the object's bracket.  Blanks and commas are the same in all
+# objects, so they are walked on their own; the state behind the value says whether they may come, and the bracket.
+# States of the object itself are only made where a token goes on to its next key, and behind its bracket those of what
+# lies around.
+#
+#     {"x": _      "",   {},\n   []\n\n  …     8 states of the object behind blanks and commas, which no generation
+#                                              may ever get to; here none
+#
+# Owns: the states of separators; the path of the walk at hand; where walks led that are over.  Borrows: the automaton,
+# which it adds states to; machines, stacks and objects; masks, for their exits; `Behind`; `Walk`, for all that follows.
+# Invariant: what is added is in the mask; all that leaves the text is added, or `leave` says no.
+# Plain twin: `TextEnds.leave_anew`, which walks states of the object; to it is left what is unclear here.
+# PERF: a mask before any value, where the object is new: 22 to 13 µs.
+# ======================================================================================================================
+
+cdef struct Separators:         # of a table, as machine states, and as automaton states that EXIT where they may end
+    int comma_machine, gap_machine  # where a gap is: behind as many blanks as were read
+    int comma, gap
+    uint64_t follow_comma[4]    # the bytes that they go on with
+    uint64_t follow_gap[4]
+
+
+cdef struct MemberEnd:          # of an object that is walked
+    int set, parent             # the keys that are written, and the stack around the object
+    int comma, gap              # states of separators, DEAD: there is no gap
+    int closing, opening        # bytes: the object's bracket, the quote of keys
+    bint closes                 # whether the bracket may come
+    int key, closed             # the states behind the next key's quote, and behind the bracket; UNKNOWN: not asked for
+    uint64_t follow[4]          # the bytes that come next
+
+
+cdef enum:
+    AT_VALUE = 0        # places: a separator, or before one
+    IN_GAP = 1
+    IN_COMMA = 2
+    NOTHING = 0         # what a byte is
+    SEPARATOR = 1
+    BRACKET = 2
+    KEY = 3             # the quote of one
+    UNCLEAR = 4         # two things
+    MOST_NOTED = 1 << 16
+
+
+@final
+cdef class MemberEnds:
+    """Adds the tokens that leave values of keys."""
+
+    cdef Automaton automaton        # borrowed, as the next seven
+    cdef Trie trie
+    cdef Stacks stacks
+    cdef Machines machines
+    cdef Objects objects
+    cdef IndependentMasks masks
+    cdef Behind behind
+    cdef Walk walk
+    cdef Separators marks           # that were last looked at
+    cdef int32_t* path              # (longest + 2,) the states of separators on the way to the node at hand, DEAD: none
+    cdef char* places               # (longest + 2,) which separator they are of
+    cdef Map known                  # mask and separators -> a way of `ways`
+    cdef Ints ways                  # of each its first and its last one in `noted`
+    cdef Ints noted                 # pairs of a trie node and what it ends with: a separator, a key's quote, a bracket
+    cdef list held                  # the masks of ways, which keep their addresses
+
+    def __cinit__(self, Behind behind, Walk walk, IndependentMasks masks):
+        self.behind, self.walk, self.masks, self.automaton = behind, walk, masks, walk.automaton
+        self.trie, self.stacks, self.machines = walk.trie, walk.stacks, walk.machines
+        self.objects = behind.dispatches.objects
+        self.marks.comma_machine = self.marks.gap_machine = -1
+        self.held = []
+        self.path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
+        self.places = <char*>allotted(<size_t>self.trie.longest + 2, 1)
+
+    def __dealloc__(self):
+        released(self.path)
+        map_free(&self.known)
+        ints_free(&self.ways)
+        ints_free(&self.noted)
+        released(self.places)
+
+    cdef int clear(self) except -1:
+        """Forget all states."""
+        self.marks.comma_machine = self.marks.gap_machine = -1
+        self.held = []
+        map_free(&self.known)
+        ints_free(&self.ways)
+        ints_free(&self.noted)
+        return 0
+
+    cdef bint leave(self, MaskBuffer* buffer, IndependentMask mask, int behind) except -1:
+        """Add the tokens that leave a text at any exit and go on in state `behind`; say whether that could be done: it
+        is the place behind the value of a key, and what leaves that need not be noted."""
+        cdef MemberEnd end
+        return mask.exits.size <= MOST_LISTED and self.find(behind, &end) and self.add(buffer, &end, mask)
+
+    cdef bint walk_all(self, MaskBuffer* buffer, int state) except -1:
+        """As `Walk.walk_all`, if a state is the place behind the value of a key; say whether it is."""
+        cdef MemberEnd end
+        return self.find(state, &end) and self.add(buffer, &end, None)
+
+    cdef bint add(self, MaskBuffer* buffer, MemberEnd* end, IndependentMask mask) except -1:
+        """Add the tokens that go on at any exit of a mask, or at the start (None); say whether that could be done.
+
+        PERF: blanks and commas behind a mask's exits are the same in most objects, so where they lead is noted.
+        """
+        cdef uint64_t one = <uint64_t><void*>mask >> 4 if mask is not None else 0   # objects are 16 bytes apart
+        cdef uint64_t other = pair(end.comma, end.gap)
+        one = one << 17 | <uint64_t>end.closes << 16 | end.closing << 8 | end.opening
+        cdef int known = map_get(&self.known, one, other)
+        if known >= 0:
+            self.go_again(buffer, end, known)
+            return True
+        self.noted.size = self.ways.at[self.ways.size - 1] if self.ways.size else 0     # without what was unclear
+        cdef int first = self.noted.size
+        if not (self.walk_roots(buffer, end) if mask is None else self.walk_exits(buffer, end, mask)):
+            return False
+        if self.noted.size + self.ways.size <= MOST_NOTED:
+            map_room(&self.known)
+            ints_room(&self.ways, 2)
+            self.held.append(mask)
+            ints_put(&self.ways, first)
+            ints_put(&self.ways, self.noted.size)
+            map_put(&self.known, one, other, self.ways.size - 2)
+        return True
+
+    cdef int go_again(self, MaskBuffer* buffer, MemberEnd* end, int way) except -1:
+        """Add what was noted."""
+        cdef const int32_t* noted
+        cdef int i
+        for i in range(self.ways.at[way], self.ways.at[way + 1], 2):
+            noted = self.noted.at + i
+            self.go_on(buffer, end, noted[1], noted[0])
+        self.walk.meter.ticks += (self.ways.at[way + 1] - self.ways.at[way]) >> 1
+        return 0
+
+    cdef bint walk_exits(self, MaskBuffer* buffer, MemberEnd* end, IndependentMask mask) except -1:
+        """Add the tokens that go on at any exit of a mask; say whether that could be done."""
+        cdef const int32_t* child
+        cdef int i = 0
+        if not mask.children.size:
+            self.masks.list_children(mask)
+        while i < mask.children.size:
+            child = mask.children.at + i
+            if not end.follow[child[0] >> 6] >> (child[0] & 63) & 1:
+                i = child[3]
+                continue
+            if not self.walk_below(buffer, end, child[2], self.trie.nodes[child[2]].end):
+                return False
+            i += 4
+        return True
+
+    cdef bint walk_roots(self, MaskBuffer* buffer, MemberEnd* end) except -1:
+        """Add the tokens that go on at the start; say whether that could be done."""
+        cdef int byte, at
+        for byte in range(256):
+            at = self.trie.roots[byte]
+            if at >= 0 and end.follow[byte >> 6] >> (byte & 63) & 1:
+                if not self.walk_below(buffer, end, at, self.trie.nodes[at].end):
+                    return False
+        return True
+
+    # -- the place behind a value --------------------------------------------------------------------------------------
+
+    cdef bint find(self, int state, MemberEnd* end) except -1:
+        """Find what a state is the end of, and what may come there; say whether it is the place behind the value of a
+        key: of one object the position that reads its bracket, the comma and the blanks that are there, no more."""
+        cdef const int32_t* at
+        cdef int i, q, place, count, comma = -1, gap = -1
+        if self.walk.leaving != NULL or self.walk.bare or self.automaton.states[state].flags:
+            return False
+        self.automaton.read(state)
+        count, end.set, end.closes = self.automaton.states[state].count, -1, False
+        if not 2 <= count <= 6:
+            return False
+        at = self.automaton.configurations.at + self.automaton.states[state].first
+        for i in range(0, count, 2):
+            q, place = at[i], self.place_of(end, at[i], at[i + 1])
+            if place < 0:
+                return False
+            if place == q:
+                end.closes = True
+            elif q & 1 and gap < 0:
+                gap = q
+            elif q == self.table_of(end).comma:
+                comma = q
+            else:
+                return False
+        if comma < 0 and not end.closes or self.objects.ways[self.table_of(end).quoting].count != 1:
+            return False
+        end.closing, end.opening = self.table_of(end).closing, self.objects.ways[self.table_of(end).quoting].opening[0]
+        end.key = end.closed = UNKNOWN
+        return self.learn(comma, gap, end) == 0
+
+    cdef int place_of(self, MemberEnd* end, int q, int stack) noexcept:
+        """Return the position that a configuration is, or goes on to when a separator has ended, -1: none of the same
+        object, which it notes."""
+        cdef int first = self.stacks.first.at[stack], place = q, parent = stack
+        if q & 1 or self.machines.at[q >> 1].kind != POSITION:
+            place, parent = self.stacks.frames.at[first], self.stacks.frames.at[first + 2]
+            if self.stacks.first.at[stack + 1] != first + 3 or place < 0 or place & 1:
+                return -1
+            if self.stacks.frames.at[first + 1] >= 0 or self.machines.at[place >> 1].more:
+                return -1
+        cdef const Machine* m = &self.machines.at[place >> 1]
+        if m.kind != POSITION or (m.extra != AFTER if place == q or q & 1 else m.extra != NEXT):
+            return -1
+        if end.set < 0:
+            end.set, end.parent = m.set, parent
+        return place if end.set == m.set and end.parent == parent else -1
+
+    cdef const Table* table_of(self, const MemberEnd* end) noexcept:
+        """Return the object's table, until the next one is added."""
+        return &self.objects.keys.tables[self.objects.keys.sets[end.set].table]
+
+    cdef int learn(self, int comma, int gap, MemberEnd* end) except -1:
+        """Make the states of separators, unless they are those at hand, and note what they go on with."""
+        cdef Separators* marks = &self.marks
+        cdef int i
+        if comma >= 0 and marks.comma_machine != comma:
+            marks.comma_machine = -1
+            marks.comma = self.automaton.enter(comma, OUTSIDE, 0)
+            self.automaton.follow(marks.comma, marks.follow_comma)
+            marks.comma_machine = comma
+        if gap >= 0 and marks.gap_machine != gap:
+            marks.gap_machine = -1
+            marks.gap = self.automaton.enter(gap, OUTSIDE, 0)
+            self.automaton.follow(marks.gap, marks.follow_gap)
+            marks.gap_machine = gap
+        end.comma, end.gap = marks.comma if comma >= 0 else DEAD, marks.gap if gap >= 0 else DEAD
+        memset(end.follow, 0, sizeof(end.follow))
+        for i in range(4):
+            end.follow[i] |= marks.follow_comma[i] if comma >= 0 else 0
+            end.follow[i] |= marks.follow_gap[i] if gap >= 0 else 0
+        if end.closes:
+            end.follow[end.closing >> 6] |= <uint64_t>1 << (end.closing & 63)
+        return 0
+
+    # -- walks ---------------------------------------------------------------------------------------------------------
+
+    cdef bint walk_below(self, MaskBuffer* buffer, MemberEnd* end, int at, int stop) except -1:
+        """Add the tokens of trie nodes [at, stop) that go on behind a value; say whether that could be done.
+
+        Invariant: path[d], places[d] = the state of which separator behind d bytes; at the value itself there is none.
+        """
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int base = nodes[at].depth - 1, read, visited = 0
+        self.path[0], self.places[0] = DEAD, AT_VALUE
+        while at < stop:
+            visited += 1
+            read = self.move(end, nodes[at].depth - base, nodes[at].byte)
+            if read == UNCLEAR:
+                return False
+            if read != NOTHING:
+                ints_add(&self.noted, at)
+                ints_add(&self.noted, read)
+                self.go_on(buffer, end, read, at)
+            at = at + 1 if read == SEPARATOR else nodes[at].end
+        self.walk.meter.ticks += visited
+        return True
+
+    cdef int go_on(self, MaskBuffer* buffer, MemberEnd* end, int read, int node) except -1:
+        """Add what goes on at a trie node with the last byte of which something is read."""
+        cdef int state
+        if read == SEPARATOR:
+            buffer_node(buffer, self.trie.nodes, self.trie.ids, node)
+            return 0
+        state = self.closed(end) if read == BRACKET else self.key(end)
+        if state != DEAD:
+            self.walk.enter(buffer, state, node)
+        return 0
+
+    cdef int move(self, MemberEnd* end, int depth, int byte) except -1:
+        """Read a byte at a depth, where all before is read; return what it is, of a separator the state in the path."""
+        cdef int before = self.path[depth - 1], place = self.places[depth - 1], after
+        cdef bint may_end = place == AT_VALUE or self.automaton.states[before].flags & EXITS
+        if place != IN_COMMA:
+            return self.move_on(end, depth, byte, may_end)
+        after = self.automaton.next_state(before, byte)
+        if byte == end.opening and may_end:
+            return UNCLEAR if after != DEAD else KEY
+        self.path[depth], self.places[depth] = after, IN_COMMA
+        return SEPARATOR if after != DEAD else NOTHING
+
+    cdef int move_on(self, MemberEnd* end, int depth, int byte, bint may_end) except -1:
+        """As `move` behind a value and blanks."""
+        cdef int place = self.places[depth - 1], gap = end.gap if place == AT_VALUE else self.path[depth - 1]
+        cdef int blank = self.automaton.next_state(gap, byte) if gap != DEAD else DEAD, comma = DEAD
+        cdef bint closes = may_end and end.closes and byte == end.closing
+        if may_end and end.comma != DEAD:
+            comma = self.automaton.next_state(end.comma, byte)
+        if (blank != DEAD) + (comma != DEAD) + closes > 1:
+            return UNCLEAR
+        if closes:
+            return BRACKET
+        self.path[depth], self.places[depth] = blank if blank != DEAD else comma, IN_GAP if blank != DEAD else IN_COMMA
+        return SEPARATOR if self.path[depth] != DEAD else NOTHING
+
+    cdef int key(self, MemberEnd* end) except -1:
+        """Return the state behind the quote of the next key."""
+        cdef int position
+        if end.key == UNKNOWN:
+            position = self.objects.state(POSITION, end.set, NEXT, False)
+            end.key = self.automaton.next_state(self.automaton.enter(position, end.parent, 0), end.opening)
+        return end.key
+
+    cdef int closed(self, MemberEnd* end) except -1:
+        """Return the state behind the object's bracket."""
+        cdef int position
+        if end.closed == UNKNOWN and self.is_plain(end.parent):
+            end.closed = self.behind.popped(end.parent)
+        elif end.closed == UNKNOWN:
+            position = self.objects.state(POSITION, end.set, AFTER, False)
+            end.closed = self.automaton.next_state(self.automaton.enter(position, end.parent, 0), end.closing)
+        return end.closed
+
+    cdef bint is_plain(self, int stack) noexcept:
+        """Say whether no frame of a stack wants to know what it was that ended."""
+        cdef int i, after
+        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            after = self.stacks.frames.at[i]
+            if self.stacks.frames.at[i + 1] >= 0:
+                return False
+            if after >= 0 and not after & 1 and self.machines.at[after >> 1].flags & (DISPATCH | RECORDS):
+                return False
+        return True
+
+
+# ======================================================================================================================
+# The tokens that leave a text, added to a mask: those that end where it does, and those that go on behind it.
+#
+# A context-independent mask says at which trie nodes, its *exits*, tokens leave a text; from the state behind the text
+# the trie is walked below them.  Where what follows depends on the text, ordinary texts share one state behind them,
+# special ones have their own, and what could tell more is doubted; docs/kernel.md has a table of the `leave_…`
+# functions.
+#
+# Owns: the exits that are apart; what was noted of bases.  Borrows: the buffer of the composer, whose worklist it adds
+# to; `Behind`, for the states behind texts; masks, walks, the automaton, stacks, machines and objects; `Dispatches`;
+# the trie.
+# Invariant: what is added, and not doubted, is in the mask.
+# Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
+# ======================================================================================================================
+
+cdef enum:
+    KEPT = 200          # bytes that is known to have been left once takes
+
+
+@final
+cdef class Leavings:
+    """What a walk behind some exits adds to a buffer: tokens, and texts that are put off."""
+
+    cdef Ints words                 # pairs (word, its bits): the tokens
+    cdef Ints names                 # as in a worklist
+    cdef Ints texts
+
+    def __dealloc__(self):
+        ints_free(&self.words)
+        ints_free(&self.names)
+        ints_free(&self.texts)
+
+    cdef long size(self) noexcept:
+        """Return the bytes that it takes."""
+        return sizeof(Leavings) + 4 * (<long>self.words.room + self.names.room + self.texts.room)
+
+    cdef int add(self, MaskBuffer* buffer) except -1:
+        """Add it to a buffer."""
+        buffer_words(buffer, &self.words)
+        ints_extend(&buffer.todo.names, &self.names)
+        ints_extend(&buffer.todo.texts, &self.texts)
+        return 0
+
+
+cdef Leavings noted(MaskBuffer* buffer):
+    """Return what a walk has added to an empty buffer."""
+    cdef Leavings made = Leavings()
+    cdef int i
+    for i in range(buffer.words):
+        if buffer.bits[i]:
+            ints_add(&made.words, i)
+            ints_add(&made.words, <int32_t>buffer.bits[i])
+    ints_extend(&made.names, &buffer.todo.names)
+    ints_extend(&made.texts, &buffer.todo.texts)
+    return made
+
+
+@final
+cdef class TextEnds:
+    """Adds the tokens that leave texts to the buffer of a composer."""
+
+    cdef MaskBuffer* buffer         # borrowed, as the next ten
+    cdef Behind behind
+    cdef Dispatches dispatches
+    cdef Walk walk
+    cdef IndependentMasks masks
+    cdef Unions unions
+    cdef Automaton automaton
+    cdef Trie trie
+    cdef Objects objects
+    cdef Stacks stacks
+    cdef Machines machines
+    cdef MemberEnds members         # owned, as all that follows
+    cdef Ints apart                 # exits behind which not all is as behind the others
+    cdef list left                  # (base, None or `Leavings`) of each (base's address, state behind)
+    cdef Map left_ids
+    cdef long bytes                 # that these take
+    cdef MaskBuffer noting          # what they are noted in; else empty
+
+    def __cinit__(self, Behind behind, Dispatches dispatches, FiniteTexts finite, Unions unions):
+        self.behind, self.dispatches, self.walk, self.masks = behind, dispatches, finite.walk, finite.masks
+        self.automaton, self.trie, self.objects = finite.automaton, finite.trie, dispatches.objects
+        self.stacks, self.machines, self.unions = dispatches.stacks, dispatches.machines, unions
+        self.members, self.left = MemberEnds(behind, finite.walk, finite.masks), []
+        buffer_begin(&self.noting, self.trie.words)
+
+    def __dealloc__(self):
+        ints_free(&self.apart)
+        map_free(&self.left_ids)
+        buffer_end(&self.noting)
+
+    cdef int clear(self) except -1:
+        """Forget what refers to states."""
+        map_free(&self.left_ids)
+        self.left, self.bytes = [], 0
+        return self.members.clear()
+
+    cdef int drop(self, MaskBuffer* buffer) noexcept:
+        """Leave nothing half done behind, where an operation ended by an exception; go on with a composer's buffer."""
+        buffer_clear(&self.noting)
+        self.buffer = buffer
+        return 0
+
+    cdef int end_all(self, IndependentMask mask, const Ints* apart) except -1:
+        """Add the tokens that end at any exit that is not `apart`."""
+        cdef int i
+        for i in range(mask.exits.size):
+            if not is_apart(apart, mask.exits.at[i]):
+                buffer_node(self.buffer, self.trie.nodes, self.trie.ids, mask.exits.at[i])
+        return 0
+
+    cdef int leave_all(self, IndependentMask mask, int behind, const Ints* apart) except -1:
+        """Add the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
+        if (mask.base is not None and mask.base.exits.size == mask.exits.size and apart == NULL
+                and self.walk.leaving == NULL and not self.walk.bare):
+            return self.leave_again(mask, behind)
+        return self.leave_anew(mask, behind, apart)
+
+    cdef int leave_again(self, IndependentMask mask, int behind) except -1:
+        """As `leave_all` for a mask that has all exits of its base, as those have that differ in a count: what leaves
+        them is the same, and the second time is noted for all others."""
+        cdef MaskBuffer* buffer = self.buffer
+        cdef int known = map_get(&self.left_ids, <size_t><void*>mask.base, behind)
+        if known < 0:
+            self.left.append((mask.base, None))     # which holds the base, so that its address stays its own
+            map_put(&self.left_ids, <size_t><void*>mask.base, behind, len(self.left) - 1)
+            self.bytes += KEPT
+            return self.leave_anew(mask, behind, NULL)
+        if self.left[known][1] is None:
+            self.buffer = &self.noting
+            self.leave_anew(mask, behind, NULL)
+            self.left[known] = mask.base, noted(self.buffer)
+            self.bytes += (<Leavings>self.left[known][1]).size()
+            self.drop(buffer)
+        self.walk.meter.ticks += (<Leavings>self.left[known][1]).words.size
+        return (<Leavings>self.left[known][1]).add(buffer)
+
+    cdef int leave_anew(self, IndependentMask mask, int behind, const Ints* apart) except -1:
+        """As `leave_all`, by walks."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const int32_t* child
+        cdef int i, node
+        cdef uint64_t follow[4]
+        cdef const uint64_t* below
+        if not mask.exits.size or (apart == NULL or not apart.size) and self.members.leave(self.buffer, mask, behind):
+            return 0
+        self.automaton.follow(behind, follow)
+        if self.walk.leaving != NULL and self.automaton.states[behind].flags & EXITS:
+            for i in range(mask.exits.size):
+                node = mask.exits.at[i]
+                if nodes[node].end > node + 1 and not is_apart(apart, node):
+                    ints_add(self.walk.leaving, node)
+        if mask.exits.size <= MOST_LISTED:
+            if not mask.children.size:
+                self.masks.list_children(mask)
+            i = 0
+            while i < mask.children.size:
+                child = mask.children.at + i
+                if not follow[child[0] >> 6] >> (child[0] & 63) & 1:
+                    i = child[3]
+                    continue
+                if not is_apart(apart, mask.exits.at[child[1]]):
+                    self.walk.walk(self.buffer, behind, child[2], nodes[child[2]].end, nodes[child[2]].depth - 1)
+                i += 4
+            return 0
+        for i in range(mask.exits.size):
+            node, below = mask.exits.at[i], next_bytes(mask) + 4 * i
+            if (below[0] & follow[0] | below[1] & follow[1] | below[2] & follow[2] | below[3] & follow[3]
+                    and not is_apart(apart, node)):
+                self.walk.walk(self.buffer, behind, node + 1, nodes[node].end, nodes[node].depth)
+        return 0
+
+    # -- texts that something behind them wants to know ----------------------------------------------------------------
+
+    cdef int leave_bare(self, IndependentMask mask, int stack, int node) except -1:
+        """As `leave_recorded` for a text without an end of its own."""
+        cdef int frame, after, record
+        cdef bint tried = False
+        for frame in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            after, record = self.stacks.frames.at[frame], self.stacks.frames.at[frame + 1]
+            if record < 0:
+                continue
+            if self.machines.at[after >> 1].flags & ALIKE:
+                self.leave_alike(mask, node, after, record, self.stacks.frames.at[frame + 2])
+            elif not tried:
+                tried = True
+                self.leave_tried(mask)
+        return 0
+
+    cdef int leave_tried(self, IndependentMask mask) except -1:
+        """Add the tokens that leave a text, none of which is refused: those that go on behind it are tried."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, node
+        for i in range(mask.exits.size):
+            node = mask.exits.at[i]
+            buffer_node(self.buffer, nodes, self.trie.ids, node)
+            buffer_doubt_new(self.buffer, self.trie.ids, nodes[node + 1].first, nodes[nodes[node].end].first, True)
+        return 0
+
+    cdef int leave_alike(self, IndependentMask mask, int node, int after, int record, int parent) except -1:
+        """Add the tokens that leave a text: ordinary texts have one state behind them, and what reads on from there is
+        tried, as one token may hold a text twice; special ones have their own.
+
+        PERF: an id of 9 characters on 128,000 tokens: 53,506 states for one mask where each text has a state.
+        """
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int exit_, target, behind = self.behind.ordinary(after, parent)
+        specials = self.behind.special_exits(node, after, record)
+        if behind == DEAD:
+            self.leave_refused(mask, node)
+        else:
+            self.apart.size = 0
+            for exit_ in specials:
+                ints_add(&self.apart, exit_)
+            self.doubt_behind(mask, behind)
+            self.end_all(mask, &self.apart)
+            self.leave_all(mask, behind, &self.apart)
+        for exit_, text in specials.items():
+            buffer_doubt(self.buffer, self.trie.ids, nodes[exit_].first, nodes[exit_ + 1].first)
+            if is_apart(&mask.exits, exit_):    # not one below which all stays inside
+                buffer_node(self.buffer, nodes, self.trie.ids, exit_)
+                target = self.behind.following(after, text, parent)
+                if target != DEAD:
+                    self.walk.below(self.buffer, target, exit_)
+        return 0
+
+    cdef int leave_refused(self, IndependentMask mask, int node) except -1:
+        """As `leave_alike` where ordinary texts are refused: any token below the node, or any at all, may end one."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i
+        for i in range(mask.exits.size):
+            buffer_node(self.buffer, nodes, self.trie.ids, mask.exits.at[i])
+        if node < 0:
+            return buffer_doubt(self.buffer, self.trie.ids, 0, nodes[self.trie.count].first)
+        return buffer_doubt(self.buffer, self.trie.ids, nodes[node + 1].first, nodes[nodes[node].end].first)
+
+    cdef int doubt_behind(self, IndependentMask mask, int behind) except -1:
+        """Doubt the tokens, of those that are not there yet, that may leave a text and go on in state `behind`."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, at, stop
+        cdef uint64_t follow[4]
+        cdef const uint64_t* below
+        self.automaton.follow(behind, follow)
+        for i in range(mask.exits.size):
+            at, stop, below = mask.exits.at[i] + 1, nodes[mask.exits.at[i]].end, next_bytes(mask) + 4 * i
+            if not (below[0] & follow[0] | below[1] & follow[1] | below[2] & follow[2] | below[3] & follow[3]):
+                continue
+            while at < stop:
+                if follow[nodes[at].byte >> 6] >> (nodes[at].byte & 63) & 1:
+                    buffer_doubt_new(self.buffer, self.trie.ids, nodes[at].first, nodes[nodes[at].end].first, False)
+                at = nodes[at].end
+        return 0
+
+    cdef int leave_recorded(self, IndependentMask mask, int q, int stack, int node) except -1:
+        """Add the tokens that leave a text, where what follows depends on it: ordinary texts have one state behind
+        them, special ones their own."""
+        cdef int behind, frame, after, parent, record, target, exit_
+        cdef bint native
+        if not mask.exits.size:     # PERF: as in most parts, such as of tokens that begin a key
+            return 0
+        if mask.groups is None:
+            self.masks.group(mask, q, node)
+        for frame in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            after, record = self.stacks.frames.at[frame], self.stacks.frames.at[frame + 1]
+            parent = self.stacks.frames.at[frame + 2]
+            if record < 0:
+                continue
+            native = self.machines.at[after >> 1].kind == OTHER
+            behind = DEAD if native else self.behind.ordinary(after, parent)
+            specials = self.behind.special_groups(mask, q, after, record, behind == DEAD and not native)
+            self.apart.size = 0
+            for exit_ in specials:
+                ints_add(&self.apart, exit_)
+            if native:
+                self.leave_key(mask, after, parent, &self.apart)
+            elif behind != DEAD:
+                self.end_all(mask, &self.apart)
+                self.leave_all(mask, behind, &self.apart)
+            for exit_, text in specials.items():
+                target = self.behind.following(after, text, parent)
+                if target != DEAD:
+                    self.walk.below(self.buffer, target, exit_)
+            self.doubt_second(mask, q, after, record)
+            self.doubt(mask, self.dispatches.tells_from(after), self.dispatches.told_by(after))
+        return 0
+
+    cdef int leave_key(self, IndependentMask mask, int after, int parent, const Ints* apart) except -1:
+        """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is
+        known."""
+        cdef IndependentMask key = mask if mask.base is None else mask.base, behind
+        cdef int at, i, first, ended = UNKNOWN
+        behind = self.masks.behind_key(key, self.objects.lonely_entry(after), self.objects.shared_name(after))
+        if behind.exits.size:
+            ended = self.behind.value(after, parent)
+        if mask.exits.size == key.exits.size and not apart.size:
+            self.unions.add(self.buffer, behind, NULL)
+            return self.walk_exits(behind, 0, behind.exits.size, ended)
+        for at in range(mask.exits.size):
+            if is_apart(apart, mask.exits.at[at]):
+                continue
+            i = at if mask.exits.size == key.exits.size else mask.base_exits.at[at]
+            first = behind.token_starts.at[i]
+            buffer_tokens(self.buffer, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)
+            self.walk_exits(behind, behind.exit_starts.at[i], behind.exit_starts.at[i + 1], ended)
+        return 0
+
+    cdef int walk_exits(self, IndependentMask behind, int first, int last, int ended) except -1:
+        """Add the tokens that go on in state `ended` behind some of the nodes where the value of a key ends."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, node
+        for i in range(first, last):
+            node = behind.exits.at[i]
+            self.walk.walk(self.buffer, ended, node + 1, nodes[node].end, nodes[node].depth)
+        return 0
+
+    cdef int doubt_second(self, IndependentMask mask, int q, int after, int record) except -1:
+        """Doubt the tokens that may hold a second text; where only the same text is refused again, those that are long
+        enough for the closing quote and for what was read of it before, in quotes, as no spelling is shorter."""
+        cdef int flags = self.machines.at[after >> 1].flags, token, longer = 0
+        keyed = self.machines.at[after >> 1].kind == OTHER or flags & KEYED
+        if flags & ALIKE and not keyed and record >= 8 and mask.twice:
+            closing = self.dispatches.positions.spellings[self.dispatches.positions.at[q >> 1].spelling].closing
+            longer = self.behind.second(record, closing)
+        for token in mask.twice_keys if keyed else mask.twice:
+            if self.trie.begins[token + 1] - self.trie.begins[token] > longer:
+                ints_add(&self.buffer.todo.doubtful, token)
+        return 0
+
+    cdef int doubt(self, IndependentMask mask, int tells_from, bytes told_by) except -1:
+        """Doubt the tokens that read `tells_from` bytes or more behind the text, with one of `told_by` among them; see
+        `machine.Dispatch`."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, j, at, stop, depth, told
+        cdef bint any_byte = not told_by
+        cdef const unsigned char* telling = told_by
+        if not 0 <= tells_from <= self.trie.longest:
+            return 0
+        for i in range(mask.exits.size):
+            at, stop = mask.exits.at[i] + 1, nodes[mask.exits.at[i]].end
+            depth, told = nodes[at - 1].depth + tells_from, stop if any_byte else at
+            while at < stop:
+                if at >= told:  # no node around this one has such a byte
+                    for j in range(len(told_by)):
+                        if nodes[at].byte == telling[j]:
+                            told = nodes[at].end
+                if at < told and nodes[at].depth >= depth:
+                    buffer_doubt(self.buffer, self.trie.ids, nodes[at].first, nodes[at + 1].first)
+                at += 1
+        return 0
+
+
+cdef inline const uint64_t* next_bytes(IndependentMask mask) noexcept:
+    """Return the sets of bytes below the exits of a mask, those of its base where it has all of its exits."""
+    return mask.next_bytes if mask.next_bytes != NULL else mask.base.next_bytes
+
+
+cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
+    """Say whether an exit is among the few that are apart, NULL: there are none."""
+    cdef int i
+    if apart == NULL:
+        return False
+    for i in range(apart.size):
+        if apart.at[i] == node:
+            return True
+    return False
+
+
+# ======================================================================================================================
+# Members of objects: states inside of one that differ only in what lies around it.
+#
+# Behind `{"id": ` and behind `{"name": {"key": ` stands the same: a string begins, and what tokens do in it is the same
+# up to its end; only tokens that go on behind it ask what object that was.  So a state is compared by its *lonely*
+# state, with the same configurations on a stack that ends where the member does: a mask, or what is walked below a trie
+# node, is made for that once, with the nodes at which tokens leave the member, and all that have it add the walks
+# behind those.
+#
+#     {"name": {"key": _      configurations  string       on  [position behind "key", [position behind "name", …]]
+#                             lonely state    string       on  [beyond]
+#
+# Before values that are the same in all grammars lonely states have names, by which their masks are kept with the
+# vocabulary: of `"key": ` with any value behind it only the way out of the value is walked in a new grammar.
+#
+# Owns: which state is lonely for which, and the shared masks; they refer to states, so they go with the kernel.
+# Borrows: the automaton, which it adds states to; stacks, machines and objects; `Expansion`, for the number of a value.
+# Invariants: a state and its lonely one read the same up to the end of the member, and behind it a state goes on as its
+# `behind` does on `parent`.  The stack beyond has one frame, of LEAVES, as OUTSIDE has, where nothing is put off.
+# Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/laws.py`.
+# Refused: to share what is met once or twice and has no name, which costs more than it saves; members of objects that
+# are not native.
+# ======================================================================================================================
+
+cdef enum:
+    NOT_MET = -1        # of a state: none was met that differs only in what lies around the member
+
+
+cdef struct InMember:               # of an object, in which a state is
+    int lonely                      # the state with nothing around the member
+    int behind                      # the position behind the member's value
+    int parent                      # the stack of that
+
+
+MET = object()          # what was met once
+TO_MAKE = object()      # what is worth to be made, when it is met again: met twice, by the vocabulary once
+TOO_LARGE = object()    # of the vocabulary's: what cannot be shared
+cdef bytes BEFORE = b": "       # what is written before a value
+
+cdef enum:
+    DEEPEST = 4         # frames between a configuration and the member's end
+    MOST_EXITS = 512    # of a mask that is worth its memory
+    LISTED = 128        # numbers of pairs (word, its bits), up to which a mask has no more than these
+
+
+@final
+cdef class SharedStates:
+    """Lonely states, and the masks of those that were met more than once."""
+
+    cdef Automaton automaton        # borrowed, as the next five
+    cdef Stacks stacks
+    cdef Machines machines
+    cdef Objects objects
+    cdef Expansion expansion
+    cdef Counter counter            # of all context-independent masks of the vocabulary
+    cdef Ints configurations        # of a lonely state in the making
+    cdef Map ids                    # (lonely state, trie node) -> index of `masks`
+    cdef list masks                 # MET, TO_MAKE; None: one that cannot be shared
+    cdef dict names                 # of lonely states; None: it has none
+    cdef Map named                  # (colon, value), 0: before these they have names
+
+    def __cinit__(self, Automaton automaton, Expansion expansion, Counter counter):
+        self.automaton, self.stacks, self.machines = automaton, automaton.stacks, automaton.machines
+        self.expansion, self.objects, self.counter = expansion, expansion.objects, counter
+        self.masks, self.names = [], {}
+
+    def __dealloc__(self):
+        ints_free(&self.configurations)
+        map_free(&self.ids)
+        map_free(&self.named)
+
+    cdef int clear(self) except -1:
+        """Forget all states."""
+        map_free(&self.ids)
+        map_free(&self.named)
+        self.masks, self.names = [], {}
+        return 0
+
+    cdef bint find(self, int state, InMember* member) except -1:
+        """Find the innermost member that a state is in; say whether all its configurations are in one."""
+        cdef int i, q, stack, first, last
+        cdef bint texts = True
+        if self.automaton.states[state].flags:
+            return False
+        self.automaton.read(state)
+        first = self.automaton.states[state].first
+        last = first + self.automaton.states[state].count
+        for i in range(first, last, 2):
+            texts = texts and self.automaton.configurations.at[i] & 1
+        if texts:       # PERF: which have masks of their own
+            return False
+        member.behind = -1
+        self.configurations.size = 0
+        for i in range(first, last, 2):
+            q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
+            stack = self.moved(stack, 0, member)
+            if stack < 0:
+                return False
+            ints_add(&self.configurations, q)
+            ints_add(&self.configurations, stack)
+        member.lonely = self.automaton.intern(&self.configurations, 0)
+        return True
+
+    cdef int moved(self, int stack, int level, InMember* member) except -2:
+        """Return a stack with nothing below the end of the innermost member, -1: it is in none, or not in the same."""
+        cdef int first = self.stacks.first.at[stack], after, record, parent, below
+        if self.stacks.first.at[stack + 1] != first + 3:
+            return -1
+        after, record, parent = (
+            self.stacks.frames.at[first], self.stacks.frames.at[first + 1], self.stacks.frames.at[first + 2])
+        if after < 0 or record >= 0:
+            return -1
+        below = self.moved_frame(after, parent, member)
+        if below != -1:
+            return below if below >= 0 else -1
+        if level == DEEPEST:
+            return -1
+        below = self.moved(parent, level + 1, member)
+        return self.stacks.push(after, -1, below) if below >= 0 else -1
+
+    cdef int moved_frame(self, int after, int parent, InMember* member) except -2:
+        """Return the stack that stands for a frame at the end of a member; -1: it is none, -3: not of the same one."""
+        cdef Machine m
+        cdef int behind = after, stack
+        if after & 1:
+            return -1
+        m = self.machines.at[after >> 1]
+        if not (m.kind == POSITION and m.extra == AFTER or m.kind == BEGIN and not m.more):
+            return -1
+        stack = self.stacks.push(LEAVES, -1, BOTTOM)
+        if m.kind == BEGIN:
+            behind, stack = self.objects.position_after(m.set), self.stacks.push(self.expansion.value(&m), -1, stack)
+        if member.behind < 0:
+            member.behind, member.parent = behind, parent
+        return stack if member.behind == behind and member.parent == parent else -3
+
+    cdef int index(self, int lonely, int node) except -2:
+        """Return where in `masks` the mask is of a lonely state, whole (-1) or below a trie node; NOT_MET the first
+        time."""
+        cdef int found = map_get(&self.ids, lonely, node)
+        if found < 0:
+            self.masks.append(MET)
+            map_put(&self.ids, lonely, node, len(self.masks) - 1)
+            return NOT_MET
+        return found
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    cdef object name(self, const InMember* member):
+        """Return what a lonely state is called in all grammars, None: it has no name.
+
+        Named are the places before texts, and before what `ObjectTable.shared` names, up to a blank.
+        """
+        cdef int table = self.objects.keys.sets[self.machines.at[member.behind >> 1].set].table, value
+        if member.lonely not in self.names:
+            described = self.objects.keys.table_objects[table]
+            self.name_cells(table, described.shared)
+            value = self.value_of(member.lonely)
+            text = self.machines.objects[value >> 1] if value >= 0 else None
+            if type(text) is Text:
+                self.name_states((described.colon, text), self.objects.keys.tables[table].colon, value)
+            self.names.setdefault(member.lonely, None)
+        return self.names[member.lonely]
+
+    cdef int name_cells(self, int table, tuple shared) except -1:
+        """Name the places before the values of a table's cells."""
+        cdef const Table* t = &self.objects.keys.tables[table]
+        cdef int i
+        for i in range(len(shared)):
+            if shared[i] is not None and t.values[t.names + i] >= 0:
+                self.name_states(shared[i], t.colon, t.values[t.names + i])
+        return 0
+
+    cdef int name_states(self, object name, int colon, int value) except -1:
+        """Name the places before a value, unless that was done."""
+        cdef int stack = self.stacks.push(value, -1, self.stacks.push(LEAVES, -1, BOTTOM)), state, i = 0
+        if map_get(&self.named, pair(colon, value), 0) >= 0:
+            return 0
+        map_put(&self.named, pair(colon, value), 0, 0)
+        state = self.automaton.enter(colon, stack, 0)
+        while state != DEAD and state not in self.names:
+            self.names[state] = name, i
+            if i < len(BEFORE):
+                state = self.automaton.next_state(state, BEFORE[i])
+            i += 1
+        return 0
+
+    cdef int value_of(self, int lonely) except -2:
+        """Return the machine state of the value that a lonely state is before, -1: it is before none."""
+        cdef int beyond = self.stacks.push(LEAVES, -1, BOTTOM), first = self.automaton.states[lonely].first, i, stack, q
+        for i in range(first, first + self.automaton.states[lonely].count, 2):
+            q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
+            if stack != beyond:
+                q = self.stacks.frames.at[self.stacks.first.at[stack]]
+                stack = self.stacks.frames.at[self.stacks.first.at[stack] + 2]
+            if stack == beyond and not q & 1:
+                return q
+        return -1
+
+    # -- masks ---------------------------------------------------------------------------------------------------------
+
+    cdef IndependentMask gathered(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer):
+        """Move what is in the buffer to a mask, which has its exits already; None where they are too many."""
+        if made.exits.size > MOST_EXITS:
+            return None
+        self.settle_doubtful(made, lonely, node, buffer)
+        if buffer.base != NULL or not list_words(made, buffer):
+            self.copy_whole(made, buffer)
+        exits = sorted({made.exits.at[i] for i in range(made.exits.size)})
+        made.exits.size = 0
+        for i in exits:
+            ints_add(&made.exits, i)
+        made.weigh(self.counter, buffer.words)
+        return made
+
+    cdef int copy_whole(self, IndependentMask made, const MaskBuffer* buffer) except -1:
+        """Give a mask all that is in a buffer, as a whole, which masks are made of without a look at it."""
+        cdef int i, block = 0
+        ints_free(&made.words)
+        if buffer.base == NULL:
+            made.bits = <uint32_t*>cleared(buffer.words + BLOCK, 4)
+        else:
+            made.bits = <uint32_t*>allotted(buffer.words + BLOCK, 4)
+            memcpy(made.bits, buffer.base, 4 * <size_t>buffer.words)
+            memset(made.bits + buffer.words, 0, 4 * BLOCK)
+        while (block := next_touched(buffer, block)) < buffer.blocks:
+            for i in range(BLOCK * block, BLOCK * block + BLOCK):
+                made.bits[i] |= buffer.bits[i]
+            block += 1
+        for i in range(buffer.removed.size):
+            made.bits[buffer.removed.at[i] >> 5] &= ~(<uint32_t>1 << (buffer.removed.at[i] & 31))
+        return 0
+
+    cdef int settle_doubtful(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer) except -1:
+        """Look at the doubtful tokens; what reads on beyond the member is left to whoever adds the mask."""
+        cdef Automaton automaton = self.automaton
+        cdef const Ints* doubtful = &buffer.todo.doubtful
+        cdef int i, at, token, state, read = automaton.trie.nodes[node].depth if node >= 0 else 0
+        cdef bint left
+        for i in range(doubtful.size):
+            token, state, left = doubtful.at[i], lonely, False
+            if not buffer_has(buffer, token):
+                continue
+            at = automaton.trie.begins[token] + read
+            while at < automaton.trie.begins[token + 1] and state != DEAD:
+                state = automaton.next_state(state, automaton.trie.spelled[at])
+                left = left or automaton.states[state].flags & EXITS
+                at += 1
+            if state == DEAD:
+                ints_add(&buffer.removed, token)
+                if left:
+                    ints_add(&made.tokens, token)
+        return 0
+
+
+cdef bint list_words(IndependentMask made, MaskBuffer* buffer) except -1:
+    """List the words of a buffer without a base; say whether they are few."""
+    cdef int i, block = 0
+    for i in range(buffer.removed.size):
+        buffer.bits[buffer.removed.at[i] >> 5] &= ~(<uint32_t>1 << (buffer.removed.at[i] & 31))
+    while (block := next_touched(buffer, block)) < buffer.blocks and made.words.size <= LISTED:
+        for i in range(BLOCK * block, BLOCK * block + BLOCK):
+            if buffer.bits[i]:
+                ints_add(&made.words, i)
+                ints_add(&made.words, <int32_t>buffer.bits[i])
+        block += 1
+    return made.words.size <= LISTED
+
+
+# ======================================================================================================================
+# The mask of an automaton state, composed of a walk of the trie, masks of texts, and walks behind the texts' ends.
+#
+# What tokens do inside a text depends only on the vocabulary and the text's language: that part is a
+# context-independent mask.  Tokens that leave the text are walked from the state behind it, each from the trie node
+# where it leaves.  An example is worked through in docs/kernel.md.
+#
+#     state ── walk ──► tokens, and a worklist of the texts it enters
+#     text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
+#     state that others are like ── shared mask ──► tokens, and exits ── walk from the state behind the member ──►
+# tokens
+#
+# Owns: the buffer, the finished masks, `Behind`, `TextEnds`, `SharedStates`, `Unions`.  Borrows: automaton
+# and machines, stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
+# Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks that
+# differ from one base in the same blocks are one block of memory; between masks the buffer is empty.
+# Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
+# ======================================================================================================================
+
+cdef enum:
+    ADDED = 32          # ticks that it takes to add a context-independent mask
+    TRIED = 16          # and to look at a token again
+    MOST_BARE = 256     # texts without an end of their own that are put off below nodes
+    NOTED = 256         # texts put off below a node, from which on each is noted so that none is added twice
+
+
+@final
+cdef class Composer:
+    """Makes the masks of states, each once; whoever asks keeps them with the state."""
+
+    cdef Meter meter                # borrowed, as the next nine
+    cdef Trie trie
+    cdef Stacks stacks
+    cdef Machines machines
+    cdef Dispatches dispatches
+    cdef Positions positions
+    cdef Automaton automaton
+    cdef Walk walk
+    cdef FiniteTexts finite
+    cdef IndependentMasks masks
+    cdef object stop                # ids of the stop tokens
+    cdef MaskBuffer buffer          # the mask that is being made
+    cdef MaskBuffer aside           # the one that waits while a shared part is made; else an empty one
+    cdef bint sharing               # whether a shared part is being made
+    cdef SharedStates shared_states
+    cdef Arena finished             # memory of finished masks
+    cdef Map ids                    # digest -> a state with such a mask
+    cdef long bytes                 # that finished masks take; an estimate
+    cdef Behind behind
+    cdef Unions unions
+    cdef TextEnds ends
+
+    def __cinit__(self, Dispatches dispatches, FiniteTexts finite, stop):
+        self.dispatches, self.finite, self.walk, self.masks = dispatches, finite, finite.walk, finite.masks
+        self.automaton, self.trie, self.meter = finite.automaton, finite.trie, finite.meter
+        self.stacks, self.machines = dispatches.stacks, dispatches.machines
+        self.positions, self.stop, self.behind = finite.positions, stop, Behind(dispatches, self.automaton)
+        self.unions = Unions(self.meter, self.masks.store, self.masks.builder.counter, self.trie.words)
+        self.ends = TextEnds(self.behind, dispatches, finite, self.unions)
+        self.ends.buffer = &self.buffer
+        self.shared_states = SharedStates(self.automaton, dispatches.expansion, self.masks.builder.counter)
+        buffer_begin(&self.buffer, self.trie.words)
+        buffer_begin(&self.aside, self.trie.words)
+
+    def __dealloc__(self):
+        self.release()
+        buffer_end(&self.buffer)
+        buffer_end(&self.aside)
+
+    cdef void release(self) noexcept:
+        arena_free(&self.finished)
+        self.finished.used = self.finished.size = 0
+        map_free(&self.ids)
+
+    cdef int clear(self) except -1:
+        """Give all memory back but that of the buffer; no mask is there any more."""
+        self.release()
+        self.bytes = 0
+        self.behind.clear()
+        self.ends.clear()
+        self.shared_states.clear()
+        self.unions.clear()
+        return self.walk.clear()
+
+    cdef int drop(self) noexcept:
+        """Leave nothing half done behind, where an operation ended by an exception."""
+        buffer_clear(&self.buffer)
+        buffer_clear(&self.aside)
+        self.ends.drop(&self.buffer)
+        self.sharing = self.walk.bare = False
+        self.walk.leaving = NULL
+        return self.finite.drop()
+
+    cdef Mask* compose(self, int state) except NULL:
+        """Return the mask of a state."""
+        if self.automaton.states[state].unread:
+            self.automaton.read(state)
+            if self.automaton.states[state].mask != NULL:
+                return self.automaton.states[state].mask
+        return self.made(state)
+
+    cdef Mask* made(self, int state) except NULL:
+        """Make the mask of a state, one that is there already where another state has the same."""
+        cdef Mask* mask
+        cdef uint64_t digest
+        cdef int twin
+        self.fill(state)
+        mask = pack(&self.buffer, &self.finished, &digest)
+        twin = map_get(&self.ids, digest, 0)
+        if twin >= 0 and is_same_mask(mask, self.automaton.states[twin].mask, self.trie.words):
+            arena_undo(&self.finished, mask_bytes(mask, self.trie.words))
+            return self.automaton.states[twin].mask
+        if twin < 0:
+            map_put(&self.ids, digest, 0, state)
+        self.bytes += mask_bytes(mask, self.trie.words)
+        return mask
+
+    cdef int fill(self, int state) except -1:
+        """Fill the buffer with the mask of a state."""
+        cdef int token
+        self.buffer.todo.doubtful.size = 0
+        map_free(&self.buffer.todo.added)
+        if not self.add_shared(state, -1) and not self.add_state(state):
+            buffer_clear(&self.buffer)
+            self.walk.bare = True
+            self.add_state(state)
+            self.walk.bare = False
+        self.try_doubtful(state)
+        self.add_named(state)
+        if self.automaton.states[state].flags & FINAL:
+            for token in self.stop:
+                buffer_token(&self.buffer, token)
+        return 0
+
+    cdef bint add_state(self, int state) except -1:
+        """Add the tokens of a state, but for what `fill` looks at; say whether that was finished: no texts without an
+        end of their own follow each other in too many places."""
+        cdef int light = self.walk.light_state(state)
+        if light != state:
+            self.walk.put_off(&self.buffer, state, -1)
+        if light != DEAD and not self.ends.members.walk_all(&self.buffer, light):
+            self.walk.walk_all(&self.buffer, light)
+        return self.add_all()
+
+    cdef bint add_all(self) except -1:
+        """Work the worklist off, and what is put off meanwhile; say whether that was finished, see `add_state`.
+
+        PERF: words behind words end at every node of the trie, 15,000 parts of a mask; walked as one state, each node
+        is visited once.
+        """
+        cdef Ints* names = &self.buffer.todo.names
+        cdef Ints* texts = &self.buffer.todo.texts
+        cdef Ints* states = &self.buffer.todo.states
+        cdef int i, q, stack, node, begun = 0, bare = 0
+        while texts.size or names.size or states.size:
+            if states.size:
+                states.size -= 2
+                q, node = states.at[states.size], states.at[states.size + 1]
+                if self.walk.bare or not self.add_shared(q, node):
+                    self.walk.below(&self.buffer, q, node)
+                continue
+            if names.size:
+                names.size -= 4
+                i = names.size
+                self.finite.add_names(&self.buffer, names.at[i], names.at[i + 1], names.at[i + 2], names.at[i + 3])
+                continue
+            texts.size -= 3
+            i = texts.size
+            q, stack, node = texts.at[i], texts.at[i + 1], texts.at[i + 2]
+            begun += node >= 0
+            if begun > NOTED and node >= 0 and not self.is_first(q, stack, node):
+                continue
+            if self.positions.languages.at[self.positions.at[q >> 1].language].texts >= 0:
+                self.finite.add(&self.buffer, q, stack, node)
+            else:
+                bare += node >= 0 and self.walk.is_bare(q, stack)
+                if bare > MOST_BARE:
+                    return False
+                self.add_text(q, stack, node)
+        return True
+
+    # -- what states share that are in members alike -------------------------------------------------------------------
+
+    cdef bint add_shared(self, int state, int node) except -1:
+        """Add the tokens of a state, or those below a trie node from a state there, by what other states have; say
+        whether that is all: there was another one with such a member."""
+        cdef InMember member
+        cdef IndependentMask mask
+        cdef int token
+        if self.walk.bare or not self.shared_states.find(state, &member):
+            return False
+        mask = self.shared(&member, node)
+        if mask is None:
+            return False
+        self.meter.ticks += ADDED + mask.words.size + 2 * mask.exits.size
+        if mask.bits != NULL:
+            self.unions.add(&self.buffer, mask, mask.bits)
+        else:
+            buffer_words(&self.buffer, &mask.words)
+        for token in range(mask.tokens.size):
+            buffer_token(&self.buffer, mask.tokens.at[token])
+            ints_add(&self.buffer.todo.doubtful, mask.tokens.at[token])
+        if mask.exits.size:
+            self.ends.leave_all(mask, self.automaton.enter(member.behind, member.parent, 0), NULL)
+        return self.add_all() if node < 0 else True     # else whoever works the list off goes on with it
+
+    cdef IndependentMask shared(self, const InMember* member, int node):
+        """Return what the states share that have a lonely state, None: nothing, or it is met for the first time by the
+        vocabulary, if the state has a name, else for the first two times by this kernel."""
+        cdef IndependentMask made
+        cdef int index = self.shared_states.index(member.lonely, node)
+        kept = MET if index == NOT_MET else self.shared_states.masks[index]
+        if kept is not MET and kept is not TO_MAKE:
+            return kept
+        name = self.shared_states.name(member)
+        key = None if name is None else ("member", name, node)
+        if index != NOT_MET and key is None and kept is MET:
+            self.shared_states.masks[index] = TO_MAKE
+            return None
+        found = stored(self.masks.entries, key) if key is not None else None
+        if found is not None and found is not TO_MAKE:
+            found = None if found is TOO_LARGE else found
+            self.shared_states.masks[self.shared_states.index(member.lonely, node)] = found
+            return found
+        if index == NOT_MET and found is None or self.sharing:
+            if key is not None and found is None:
+                self.masks.store.put(key, TO_MAKE, 0)
+            return None
+        made = self.make_shared(member.lonely, node)
+        self.shared_states.masks[self.shared_states.index(member.lonely, node)] = made
+        if key is not None:
+            self.masks.store.put(key, TOO_LARGE if made is None else made, made.size if made is not None else 0)
+        elif made is not None:
+            self.bytes += made.size
+        return made
+
+    cdef IndependentMask make_shared(self, int lonely, int node):
+        """Return a mask of what leads from a lonely state to a live one, with the nodes at which tokens leave the
+        member; None: it is not worth its memory."""
+        cdef IndependentMask made = IndependentMask()
+        self.buffer, self.aside, self.sharing = self.aside, self.buffer, True
+        self.walk.leaving = &made.exits
+        if node < 0:
+            finished = self.add_state(lonely)
+        else:
+            self.walk.below(&self.buffer, lonely, node)
+            finished = self.add_all()
+        self.walk.leaving = NULL
+        if finished:
+            self.meter.ticks += TRIED * self.buffer.todo.doubtful.size
+            made = self.shared_states.gathered(made, lonely, node, &self.buffer)
+        buffer_clear(&self.buffer)
+        self.buffer, self.aside, self.sharing = self.aside, self.buffer, False
+        return made if finished else None
+
+    cdef int try_doubtful(self, int state) except -1:
+        """Look at the doubtful tokens one by one."""
+        cdef Ints* doubtful = &self.buffer.todo.doubtful
+        cdef int i, token
+        self.meter.ticks += TRIED * doubtful.size
+        for i in range(doubtful.size):
+            token = doubtful.at[i]
+            if buffer_has(&self.buffer, token) and self.automaton.after_token(state, token) == DEAD:
+                ints_add(&self.buffer.removed, token)
+        return 0
+
+    cdef int add_named(self, int state) except -1:
+        """Add the special tokens that may come next."""
+        cdef int i, j, q, first = self.automaton.states[state].first
+        cdef Machine* m
+        for i in range(first, first + self.automaton.states[state].count, 2):
+            q = self.automaton.configurations.at[i]
+            if not q & 1:
+                m = &self.machines.at[q >> 1]
+                for j in range(m.tokens, m.tokens_end, 2):
+                    buffer_token(&self.buffer, self.machines.tokens.at[j])
+        return 0
+
+    cdef bint is_first(self, int q, int stack, int node) except -1:
+        """Note a text below a trie node; say whether it is met for the first time in this mask.
+
+        Where texts of any length follow each other (comments made of comments), there are exponentially many ways to a
+        node.
+        """
+        cdef Map* added = &self.buffer.todo.added
+        if map_get(added, pair(q, stack), node) >= 0:
+            return False
+        map_put(added, pair(q, stack), node, 0)
+        return True
+
+    # -- texts and what lies behind them -------------------------------------------------------------------------------
+
+    cdef int add_text(self, int q, int stack, int node) except -1:
+        """Add the mask of one text configuration, whole or below a trie node: its context-independent mask, and what
+        lies behind it."""
+        cdef IndependentMask mask = self.masks.part(q, node) if node >= 0 else self.masks.whole(q)
+        cdef bint recording = self.stacks.records(stack)
+        cdef int behind, closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
+        self.meter.ticks += ADDED + 2 * mask.exits.size
+        if node >= 0:
+            buffer_tokens(&self.buffer, mask.tokens.at, mask.tokens.size)
+        elif recording and closing >= 0:
+            self.unions.add(&self.buffer, mask, self.masks.inside(mask))
+        else:
+            self.unions.add(&self.buffer, mask, mask.bits)
+        behind = self.behind.popped(stack)
+        if behind != DEAD:
+            if node >= 0 or recording and closing >= 0:
+                self.ends.end_all(mask, NULL)     # else the whole mask has these tokens
+            self.ends.leave_all(mask, behind, NULL)
+        if recording and closing >= 0:
+            self.ends.leave_recorded(mask, q, stack, node)
+        elif recording:
+            self.ends.leave_bare(mask, stack, node)
+        return 0
+
+
+# ======================================================================================================================
+# Rows of bitmasks, and numbers, as callers hand them over; `tokens.bitmask` makes the same tests.
+# ======================================================================================================================
+
+cdef extern from "Python.h":
+    long PyLong_AsLongAndOverflow(object value, int* overflow) except? -1
+
+
+cdef inline long exact(object value):
+    """Return an int that is no subclass of int, such as bool, and not negative; -1 for all else.  `bitmask.number`
+    takes the rest."""
+    cdef int overflow = 0
+    cdef long found
+    if not PyLong_CheckExact(value):
+        return -1
+    found = PyLong_AsLongAndOverflow(value, &overflow)
+    return found if not overflow and found >= 0 else -1
+
+
+numpy.import_array()
+
+
+cdef int32_t* bitmask_row(object bitmask, int words, object number_of_row) except NULL:
+    """Return where a row of a bitmask, an int32 array (rows, words), begins; `bitmask.fits` makes the same test.
+
+    PERF: the buffer protocol would cost 0.3 µs, half of filling in a mask that is known.
+    """
+    cdef numpy.ndarray array
+    cdef long row = exact(number_of_row)
+    if row < 0:
+        row = exact(number(number_of_row))
+    if isinstance(bitmask, numpy.ndarray):
+        array = bitmask
+        if (array.ndim == 2 and array.descr.kind in (105, 117) and numpy.PyArray_ITEMSIZE(array) == 4
+            and numpy.PyArray_ISNOTSWAPPED(array)
+            and numpy.PyArray_ISWRITEABLE(array) and array.shape[1] == words and array.strides[1] == 4
+                and 0 <= row < array.shape[0]):
+            return <int32_t*>(<char*>array.data + row * array.strides[0])
+    raise misfit(bitmask, number_of_row, words)
+
+
+# ======================================================================================================================
+# Room before it is needed: what a kernel keeps by number grows between two texts, not at a token of one.
+#
+# An array of 10,000 states takes 50 to 200 µs to move to a larger place, and one token in a thousand met that.  So
+# where a text begins, all arrays and tables get room for half as much again; texts that add more than that grow them as
+# ever.
+#
+# Owns nothing: the arrays belong to the parts of the kernel, which grow them in the same way.
+# ======================================================================================================================
+
+cdef int widen(Composer composer) except -1:
+    """Make room for half as much again of all that the parts of a kernel keep, where there is less."""
+    huge_ready()
+    widen_states(composer.automaton)
+    widen_stacks(composer.stacks)
+    widen_machines(composer.machines)
+    widen_objects(composer.dispatches.objects, composer.dispatches.objects.keys)
+    widen_texts(composer.positions, composer.positions.languages)
+    widen_behind(composer.behind)
+    widen_masks(composer, composer.masks)
+    map_widen(&composer.dispatches.by_label)
+    return map_widen(&composer.dispatches.by_record)
+
+
+cdef inline void* widened(void* block, int* room, int count, size_t item) except NULL:
+    """Return a block of items that has room for half as many again."""
+    if count < SMALL or room[0] - count >= count // 2:
+        return block
+    return enlarged(block, room, item, count // 2 - (room[0] - count))
+
+
+cdef int widen_states(Automaton automaton) except -1:
+    if automaton.count:
+        automaton.states = <State*>widened(automaton.states, &automaton.room, automaton.count, sizeof(State))
+    ints_widen(&automaton.configurations)
+    ints_widen(&automaton.next)
+    return map_widen(&automaton.ids)
+
+
+cdef int widen_stacks(Stacks stacks) except -1:
+    ints_widen(&stacks.frames)
+    ints_widen(&stacks.first)
+    ints_widen(&stacks.next)
+    ints_widen(&stacks.record_parent)
+    ints_widen(&stacks.record_byte)
+    map_widen(&stacks.ids)
+    map_widen(&stacks.unions)
+    map_widen(&stacks.pushed)
+    map_widen(&stacks.stepped)
+    return map_widen(&stacks.record_ids)
+
+
+cdef int widen_machines(Machines machines) except -1:
+    if machines.count:
+        machines.at = <Machine*>widened(machines.at, &machines.room, machines.count, sizeof(Machine))
+    ints_widen(&machines.ranges)
+    return ints_widen(&machines.calls)
+
+
+cdef int widen_objects(Objects objects, WrittenKeys keys) except -1:
+    if keys.set_count:
+        keys.sets = <Written*>widened(keys.sets, &keys.set_room, keys.set_count, sizeof(Written))
+    ints_widen(&keys.set_words)
+    ints_widen(&keys.set_next)
+    map_widen(&keys.set_ids)
+    map_widen(&objects.text_machines)
+    return map_widen(&objects.state_ids)
+
+
+cdef int widen_texts(Positions positions, Languages languages) except -1:
+    if positions.count:
+        positions.at = <Position*>widened(positions.at, &positions.room, positions.count, sizeof(Position))
+    if languages.count:
+        languages.at = <LanguageAt*>widened(languages.at, &languages.room, languages.count, sizeof(LanguageAt))
+    ints_widen(&languages.edge_low)
+    ints_widen(&languages.edge_high)
+    ints_widen(&languages.edge_way)
+    ints_widen(&languages.targets)
+    map_widen(&languages.literal_ids)
+    map_widen(&languages.offered_ids)
+    return map_widen(&positions.ids)
+
+
+cdef int widen_behind(Behind behind) except -1:
+    map_widen(&behind.popped_states)
+    map_widen(&behind.generic)
+    return map_widen(&behind.values)
+
+
+cdef int widen_masks(Composer composer, IndependentMasks masks) except -1:
+    map_widen(&composer.ids)
+    map_widen(&composer.shared_states.ids)
+    map_widen(&composer.unions.ids)
+    map_widen(&composer.ends.left_ids)
+    map_widen(&composer.walk.bare_lights)
+    map_widen(&masks.behind_ids)
+    return map_widen(&masks.part_ids)
+
+
+# ======================================================================================================================
+# The kernel itself: what matchers hold, the lock, the roots.
+#
+# Owns: the parts, the lock, the roots.  Borrows: the vocabulary's store of context-independent masks.
+# Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on;
+# so whatever may add to the automaton passes its `turnstile`.  What is known is read without it; finished masks are
+# immutable and copied without the GIL.
+# Plain twin: `twin.automaton.PlainKernel`, the same protocol (`engine.kernels.Kernel`).
+# ======================================================================================================================
 
 cdef enum:
     NO_TOKEN = -1
@@ -71,6 +1668,29 @@ cdef class Kernel:
 
     The same class to read: `engine.twin.automaton.PlainKernel`; the fields are in _kernel.pxd.
     """
+
+    cdef Meter meter
+    cdef Turnstile turnstile
+    cdef Trie trie
+    cdef Languages languages
+    cdef Positions positions
+    cdef Stacks stacks
+    cdef Machines machines
+    cdef Objects objects
+    cdef Expansion expansion
+    cdef Dispatches dispatches
+    cdef Closure closure
+    cdef Automaton automaton
+    cdef IndependentMasks masks
+    cdef Composer composer
+    cdef readonly int start
+    cdef dict roots_known           # (root, nullable) -> state
+    cdef long max_bytes, root_bytes
+    cdef long bytes                 # PERF: what `held` said when the last operation ended; it looks into all parts
+    cdef object __weakref__
+    cdef bint gone                  # emptied: no state is known any more
+    cdef bint used                  # since somebody last asked
+    cdef int pins                   # batches that copy masks without the GIL
 
     def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000,
                   max_bytes=1 << 28):
@@ -301,7 +1921,7 @@ cdef class Kernel:
         """Return an estimate of the memory that the parts hold and that bounds them."""
         return (self.root_bytes + self.languages.bytes + self.stacks.bytes + self.machines.bytes
                 + self.objects.keys.bytes + self.automaton.bytes + self.composer.bytes
-                + self.composer.alike.held() + self.composer.ends.bytes)
+                + self.composer.ends.bytes)
 
     cdef bint full(self) noexcept:
         return self.gone or self.bytes > self.max_bytes
@@ -393,3 +2013,1238 @@ cdef class Kernel:
         else:
             unpack(mask, self.trie.words, <uint32_t*>bits)
         return self.full()
+
+
+# ======================================================================================================================
+# Finished masks, copied into the rows of a batch without the GIL; where there is much to copy, by two threads.
+#
+#     who calls     IDLE -> CALLED, collects masks -> OFFERED, takes rows until none is left -> IDLE; waits, where
+# JOINED
+#     the helper    sleeps    `-> looks at the stage ---> JOINED, takes rows until none is left -> IDLE; sleeps
+#
+# Masks of 256 sequences over 128,000 tokens are 4 MB, which one core writes at the speed of its path to memory.  A
+# second core has its own.  Nobody waits for it to come: who calls takes rows until none is left, and then waits only
+# for the rows that the helper has begun.
+#
+# Owns: the helper, one thread of the process.  It starts with the first large batch, touches no object of Python, and
+# is never told to end.  Borrows: the rows of a batch, until `copy_rows` returns.
+# Invariant: the helper looks at a batch between JOINED and IDLE only, and releases `finished` once for each time that
+# it joined.  `is_taken` is read and written under the GIL: one batch at a time has the helper, others are copied alone.
+# Plain twin: `copy_some` without a helper; compared in tests/test_batches.py.
+# ======================================================================================================================
+
+cdef struct Row:
+    const Mask* mask            # NULL: nothing is allowed
+    int32_t* words
+
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    #define atomic_value(at) (*(volatile long *)(at))
+    #define atomic_set(at, fresh) ((void)_InterlockedExchange((volatile long *)(at), (fresh)))
+    #define atomic_more(at, count) _InterlockedExchangeAdd((volatile long *)(at), (count))
+    #define atomic_turn(at, old, fresh) (_InterlockedCompareExchange((volatile long *)(at), (fresh), (old)) == (old))
+    #else
+    #define atomic_value(at) __atomic_load_n((at), __ATOMIC_ACQUIRE)
+    #define atomic_set(at, fresh) __atomic_store_n((at), (fresh), __ATOMIC_RELEASE)
+    #define atomic_more(at, count) __atomic_fetch_add((at), (count), __ATOMIC_ACQ_REL)
+    static inline int atomic_turn(int *at, int old, int fresh) {
+        return __atomic_compare_exchange_n(at, &old, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+    #endif
+    #if defined(__linux__)
+    #include <sched.h>
+    #include <unistd.h>
+    #define cpu_of_thread() sched_getcpu()
+    static void leave_cpu(int cpu) {            /* for any other one that the process may use */
+        cpu_set_t others;
+        if (!sched_getaffinity(getpid(), sizeof others, &others)) {
+            CPU_CLR(cpu, &others);
+            sched_setaffinity(0, sizeof others, &others);
+        }
+    }
+    #else
+    #define cpu_of_thread() (-1)
+    #define leave_cpu(cpu) ((void)(cpu))
+    #endif
+    """
+    int atomic_value(int* at) noexcept nogil
+    void atomic_set(int* at, int fresh) noexcept nogil
+    int atomic_more(int* at, int count) noexcept nogil                  # add, return what was there
+    bint atomic_turn(int* at, int old, int fresh) noexcept nogil        # old to fresh, where it is old
+    int cpu_of_thread() noexcept nogil
+    void leave_cpu(int cpu) noexcept nogil
+
+
+cdef extern from "pythread.h":
+    unsigned long start_thread "PyThread_start_new_thread"(void (*run)(void*) noexcept nogil, void* argument)
+
+
+cdef enum:
+    IDLE = 0
+    CALLED = 1                  # a batch is to come
+    OFFERED = 2
+    JOINED = 3
+    WORTH = 1 << 20             # bytes of a batch from which on it is worth to wake a thread
+    AT_ONCE = 4                 # rows that a thread takes: some 3 µs
+    GLANCES = 20_000            # at the stage, before who waits for another one sleeps: some 20 µs
+
+
+cdef struct Batch:
+    Row* rows
+    int count
+    int words
+    int next                    # row that nobody has taken
+
+
+cdef struct Helper:
+    Batch batch
+    int stage
+    int cpu                     # of who called last
+    PyThread_type_lock ready    # released by `wake`
+    PyThread_type_lock finished
+    int woken                   # `ready` is released, or the helper has not said yet that it has it
+    int batches                 # that it has joined
+
+
+cdef Helper* helper = NULL
+cdef bint is_taken = False      # the helper, by a batch
+cdef bint is_alone = False      # no helper can be had
+
+
+cdef int call_helper(int count, int words) except -1:
+    """Wake the helper, who takes as long to come as it takes to collect masks; under the GIL."""
+    if 4 * <size_t>words * count >= WORTH and not is_taken and find_helper():
+        atomic_set(&helper.cpu, cpu_of_thread())
+        atomic_set(&helper.stage, CALLED)
+        wake(helper)
+    return 0
+
+
+cdef int copy_rows(Row* rows, int count, int words) except -1:
+    """Write all rows; called with the GIL, which is free meanwhile."""
+    global is_taken
+    cdef Batch batch
+    batch.rows, batch.count, batch.words, batch.next = rows, count, words, 0
+    if 4 * <size_t>words * count < WORTH or is_taken or not find_helper():
+        with nogil:
+            copy_some(&batch)
+        return 0
+    is_taken = True
+    with nogil:
+        copy_together(helper, &batch)
+    is_taken = False
+    return 0
+
+
+cdef int copy_some(Batch* batch) noexcept nogil:
+    """Write rows until none is left that nobody has taken."""
+    cdef int i, at = atomic_more(&batch.next, AT_ONCE)
+    while at < batch.count:
+        for i in range(at, min(at + AT_ONCE, batch.count)):
+            if batch.rows[i].mask == NULL:
+                memset(batch.rows[i].words, 0, 4 * <size_t>batch.words)
+            else:
+                unpack(batch.rows[i].mask, batch.words, <uint32_t*>batch.rows[i].words)
+        at = atomic_more(&batch.next, AT_ONCE)
+    return 0
+
+
+cdef int copy_together(Helper* other, const Batch* batch) noexcept nogil:
+    """Offer a batch to the helper, write what it leaves, and wait until it has written what it began."""
+    other.batch = batch[0]
+    atomic_set(&other.stage, OFFERED)
+    wake(other)
+    copy_some(&other.batch)
+    if atomic_turn(&other.stage, OFFERED, IDLE):
+        return 0
+    glance(&other.stage, JOINED)
+    PyThread_acquire_lock(other.finished, WAIT_LOCK)
+    return 0
+
+
+cdef int wake(Helper* other) noexcept nogil:
+    """Wake the helper, where nobody has: a lock that is free must not be released."""
+    if atomic_turn(&other.woken, 0, 1):
+        PyThread_release_lock(other.ready)
+    return 0
+
+
+cdef int glance(int* stage, int now) noexcept nogil:
+    """Return when a stage is another one, or some time has passed."""
+    cdef int i
+    for i in range(GLANCES):
+        if atomic_value(stage) != now:
+            break
+    return 0
+
+
+cdef void help(void* given) noexcept nogil:
+    """Be a helper.
+
+    PERF: Linux may wake it on the core of who called, above all where the others are virtual and halted; there it
+    would only stand in the way.
+    """
+    cdef Helper* own = <Helper*>given
+    cdef int cpu
+    while PyThread_acquire_lock(own.ready, WAIT_LOCK):
+        atomic_turn(&own.woken, 1, 0)
+        cpu = cpu_of_thread()
+        if cpu == atomic_value(&own.cpu):
+            leave_cpu(cpu)
+        glance(&own.stage, CALLED)
+        if atomic_turn(&own.stage, OFFERED, JOINED):        # else who called has done it all, or is not so far
+            own.batches += 1
+            copy_some(&own.batch)
+            atomic_set(&own.stage, IDLE)
+            PyThread_release_lock(own.finished)
+
+
+cdef bint find_helper() except -1:
+    """Say whether there is a helper; start one, where there is a core for it."""
+    global helper, is_alone
+    cdef Helper* fresh
+    if helper != NULL or is_alone:
+        return not is_alone
+    is_alone = True
+    if cores() > 1:
+        fresh = new_helper()
+        if fresh != NULL and start_thread(help, fresh) != <unsigned long>-1:
+            helper, is_alone = fresh, False
+    return not is_alone
+
+
+cdef Helper* new_helper() noexcept:
+    """Return a helper that sleeps, NULL where there is no memory for it; the system's, since it is never given back."""
+    cdef Helper* fresh = <Helper*>PyMem_RawCalloc(1, sizeof(Helper))
+    if fresh != NULL:
+        fresh.ready, fresh.finished = PyThread_allocate_lock(), PyThread_allocate_lock()
+        if fresh.ready == NULL or fresh.finished == NULL:
+            return NULL
+        PyThread_acquire_lock(fresh.ready, WAIT_LOCK)
+        PyThread_acquire_lock(fresh.finished, WAIT_LOCK)
+    return fresh
+
+
+def cores():
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):       # not Linux, or not to be told
+        return os.cpu_count() or 1
+
+
+def batches_of_helper():
+    """Return how many batches the helper has joined, -1 where there is none; for tests."""
+    return -1 if helper == NULL else helper.batches
+
+
+def forget_helper():
+    """Begin anew, as the child of a fork must, in which there is no helper; elsewhere no batch may be under way.
+
+    The helper's memory is left: where it is still there, it waits on.
+    """
+    global helper, is_taken, is_alone
+    helper, is_taken, is_alone = NULL, False, False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget_helper)
+
+
+# ======================================================================================================================
+# Batches: the masks of many sequences at once, copied without the GIL.
+#
+# Owns: nothing.  Borrows: the kernels of the sequences, which it pins while it copies, so that none is emptied
+# meanwhile.
+# Plain twin: `Kernel.fill`, row by row; compared in tests/test_engine.py.
+# ======================================================================================================================
+
+def fill_rows(list matchers, object bitmask, type kind):
+    """Write the mask of matcher i into row i of a bitmask: new masks one by one, then all copies without the GIL.
+
+    Returns the rows whose masks took too much work, or kept others waiting, or whose kernel is full, and those of
+    subclasses of `kind`, which have a way of their own; these allow nothing.  None: one is no matcher, or its kernel is
+    not compiled; nothing is written.
+    """
+    cdef int i, state, words = -1, count = len(matchers)
+    cdef list path, left = [], pinned = []
+    cdef Kernel kernel
+    cdef Row* rows = <Row*>cleared(<size_t>count + 1, sizeof(Row))
+    try:
+        for i in range(count):
+            matcher = matchers[i]
+            own = matcher._kernel if isinstance(matcher, kind) else None
+            if type(own) is not Kernel:
+                return None
+            kernel, path = <Kernel>own, matcher._path
+            state = path[len(path) - 1]
+            kernel.pins += 1
+            pinned.append(kernel)
+            if words < 0:
+                words = kernel.trie.words
+                call_helper(count, words)
+            if kernel.trie.words != words:
+                raise misfit(bitmask, i, kernel.trie.words)
+            if kernel.full() or type(matcher) is not kind:
+                left.append(i)
+            elif state >= 0:
+                rows[i].mask = kernel.known_mask(state)
+                if rows[i].mask == NULL:
+                    try:
+                        rows[i].mask = kernel.mask_of(state, matcher._budget)
+                    except (LimitExceeded, Preempted):
+                        left.append(i)
+        for i in range(count):
+            rows[i].words = bitmask_row(bitmask, words, i)
+        copy_rows(rows, count, words)
+    finally:
+        for kernel in pinned:
+            kernel.pins -= 1
+        released(rows)
+    return left
+
+
+# ======================================================================================================================
+# Scores under packed masks, in one pass over memory; `integrations.servers.masks` does the same with numpy.
+#
+# Scores are 32-bit floats looked at as whole numbers: a mask selects their bits or those of -inf.
+# ======================================================================================================================
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #define CONSTRAINED_FOUR(at) 1u << (at), 2u << (at), 4u << (at), 8u << (at)
+    static const uint32_t CONSTRAINED_BIT[32] = {
+        CONSTRAINED_FOUR(0), CONSTRAINED_FOUR(4), CONSTRAINED_FOUR(8), CONSTRAINED_FOUR(12),
+        CONSTRAINED_FOUR(16), CONSTRAINED_FOUR(20), CONSTRAINED_FOUR(24), CONSTRAINED_FOUR(28)};
+    /* PERF: compilers make vector instructions of this: each place has a constant of its own, and nothing branches. */
+    static uint32_t constrained_select(const uint32_t *scores, uint32_t bits, uint32_t *found) {
+        uint32_t left = 0;
+        for (int at = 0; at < 32; at++) {
+            uint32_t kept = -(uint32_t)((bits & CONSTRAINED_BIT[at]) != 0);
+            found[at] = (scores[at] & kept) | (0xff800000u & ~kept);
+            left |= found[at] ^ 0xff800000u;
+        }
+        return left;
+    }
+    """
+    unsigned int constrained_select(const unsigned int* scores, unsigned int bits, unsigned int* found) noexcept nogil
+
+
+cdef enum:
+    MINUS_INFINITY = 0xff800000
+
+
+@initializedcheck(False)
+def select(const unsigned int[:, ::1] scores, const unsigned int[:, ::1] allowed, unsigned int[:, ::1] found):
+    """Write scores into `found`, -inf in place of those whose bit is not set; what lies beyond the masks is not
+    allowed.  Return for each row whether anything but -inf is left in it.
+
+    Shapes: scores and found (rows, width), the bits of 32-bit floats; allowed (rows, words), any number of words.
+    Cost: 0.03 ms for a row of 128,000.  Lets go of the GIL.
+    Raises: ValueError: other shapes.
+    """
+    cdef Py_ssize_t rows = scores.shape[0], width = scores.shape[1], words = allowed.shape[1]
+    cdef Py_ssize_t whole = min(words, width // 32), row, word, at
+    cdef unsigned int bits, left
+    cdef list some = []
+    if found.shape[0] != rows or allowed.shape[0] != rows or found.shape[1] != width:
+        raise ValueError("scores, masks and what is written have the same rows, scores and what is written one width")
+    for row in range(rows):
+        with nogil:
+            left = 0
+            for word in range(whole):
+                left |= constrained_select(&scores[row, word * 32], allowed[row, word], &found[row, word * 32])
+            bits = allowed[row, whole] if whole < words else 0
+            for at in range(whole * 32, width):
+                found[row, at] = scores[row, at] if at < whole * 32 + 32 and bits >> (at & 31) & 1 else MINUS_INFINITY
+                left |= found[row, at] ^ MINUS_INFINITY
+        some.append(left != 0)
+    return some
+
+
+# ======================================================================================================================
+# Looks into a kernel, for people and for the example in docs/kernel.md: what its states, stacks and masks are made of.
+#
+# Owns: nothing.  Borrows: a kernel, which it enters as any other caller does; asking may make states, never change one.
+# Plain twin: `twin.automaton.PlainKernel.configurations`.
+# ======================================================================================================================
+
+PLACES = ("BODY", "UTF8", "UTF8_ANY", "ESCAPE", "HEX", "HEX_ANY", "PAIR", "PAIR_U", "HEX_LOW", "PAIR_ANY", "PAIR_U_ANY",
+          "HEX_LOW_ANY", "OCTAL", "DONE")
+KINDS = ("PLAIN", "POSITION", "ENTRY", "BEGIN", "NAMED", "OTHER")
+
+
+cdef class HashTable:
+    """A hash table as the parts of a kernel have, by itself."""
+    cdef Map entries
+
+    def __dealloc__(self):
+        map_free(&self.entries)
+
+    def find(self, uint64_t a, uint64_t b, uint32_t near):
+        """Return the value of a key that stands near others, -1: it is absent."""
+        return map_find(&self.entries, a, b, near)
+
+    def add(self, uint64_t a, uint64_t b, uint32_t near, int32_t value):
+        """Add a key that is absent."""
+        map_add(&self.entries, a, b, near, value)
+
+
+def _within(Kernel kernel, call):
+    """Make a call as the only thread in a kernel."""
+    kernel.enter(None)
+    try:
+        kernel.check(0)
+        return call()
+    except BaseException:
+        kernel.drop()
+        raise
+    finally:
+        kernel.leave()
+
+
+def _number(int number, int count, kind):
+    """Return a number of something, if there is such a thing."""
+    if not 0 <= number < count:
+        raise IndexError(f"no {kind} {number:,}: there are {count:,}")
+    return number
+
+
+def configurations(Kernel kernel, int state):
+    """Return [(machine state, stack)] of an automaton state; odd machine states are positions inside a text."""
+    _number(state, kernel.automaton.count, "state")
+    _within(kernel, lambda: _read(kernel, state))
+    first = kernel.automaton.states[state].first
+    numbers = numbers_of(&kernel.automaton.configurations)[first:first + kernel.automaton.states[state].count]
+    return list(zip(numbers[::2], numbers[1::2]))
+
+
+def frames(Kernel kernel, int stack):
+    """Return [(machine state to go on with, record or -1, stack below)]; -1 as state: the word ends, -2: the text."""
+    _number(stack, kernel.stacks.first.size - 1, "stack")
+    found = numbers_of(&kernel.stacks.frames)[kernel.stacks.first.at[stack]:kernel.stacks.first.at[stack + 1]]
+    return list(zip(found[::3], found[1::3], found[2::3]))
+
+
+def edges(Kernel kernel, int q):
+    """Return what a machine state is: {"ranges": [(low, high, target)], "calls": [(callee, after)], "accepting"}, or of
+    a position inside a text {"place", "language"}."""
+    cdef Machine m
+    cdef Position p
+    _number(q >> 1, kernel.positions.count if q & 1 else kernel.machines.count, "position" if q & 1 else "machine")
+    if q & 1:
+        p = kernel.positions.at[q >> 1]
+        return {"place": PLACES[p.place], "language": _within(kernel, lambda: _language(kernel, q >> 1))}
+    if not kernel.machines.at[q >> 1].flags & EXPANDED:
+        _within(kernel, lambda: _expand(kernel, q >> 1))
+    m = kernel.machines.at[q >> 1]
+    ranges, calls = numbers_of(&kernel.machines.ranges)[m.ranges:m.ranges_end], numbers_of(&kernel.machines.calls)
+    calls = calls[m.calls:m.calls_end]
+    return {"kind": KINDS[m.kind], "ranges": list(zip(ranges[::3], ranges[1::3], ranges[2::3])),
+            "calls": list(zip(calls[::2], calls[1::2])), "accepting": bool(m.flags & ACCEPTING)}
+
+
+def split(Kernel kernel, int state):
+    """Return (the state without its texts, [(position, stack)] of the texts): what a mask is composed of first."""
+    _number(state, kernel.automaton.count, "state")
+    light = _within(kernel, lambda: _split(kernel, state))
+    kept = configurations(kernel, light)
+    return light, [pair for pair in configurations(kernel, state) if pair not in kept]
+
+
+def text_mask(Kernel kernel, int q):
+    """Return (the tokens that stay inside the text at a position, the bytes of each trie node where tokens leave)."""
+    _number(q >> 1 if q & 1 else -1, kernel.positions.count, "position")
+    return _within(kernel, lambda: _text_mask(kernel, q))
+
+
+def behind(Kernel kernel, int stack):
+    """Return the automaton state in which a text above a stack has just ended."""
+    _number(stack, kernel.stacks.first.size - 1, "stack")
+    return _within(kernel, lambda: _behind(kernel, stack))
+
+
+def unions(Kernel kernel):
+    """Return how many unions of masks there are that masks of a kernel are based on."""
+    return len(kernel.composer.unions.masks)
+
+
+def _expand(Kernel kernel, int machine):
+    kernel.expansion.expand(machine)
+
+
+def _language(Kernel kernel, int position):
+    return kernel.languages.object_of(kernel.positions.at[position].language)
+
+
+def _read(Kernel kernel, int state):
+    return kernel.automaton.read(state)
+
+
+def _split(Kernel kernel, int state):
+    return kernel.composer.walk.light_state(state)
+
+
+def _behind(Kernel kernel, int stack):
+    return kernel.composer.behind.popped(stack)
+
+
+def _text_mask(Kernel kernel, int q):
+    cdef IndependentMask mask = kernel.masks.whole(q)
+    cdef const uint32_t* inside = kernel.masks.inside(mask)
+    cdef const TrieNode* nodes = kernel.trie.nodes
+    cdef int i, token, node
+    exits = []
+    for i in range(mask.exits.size):
+        node = mask.exits.at[i]
+        below = kernel.trie.texts[kernel.trie.ids[nodes[node].first]]
+        exits.append(below[:nodes[node].depth])
+    return [token for token in range(kernel.trie.size) if inside[token >> 5] >> (token & 31) & 1], exits
+
+
+cdef list numbers_of(const Ints* numbers):
+    cdef int i
+    return [numbers.at[i] for i in range(numbers.size)]
+
+
+# ======================================================================================================================
+# Preparation of a grammar's masks, ahead of the first visit: edges of its machine states, masks of its texts.
+#
+# An automaton state differs from another by what has been written before, so most of those that a generation meets are
+# new, and no list of them can be walked ahead.  The machine states that they consist of are few: the value of a
+# property is the same one whichever properties are written.  Here all that can be reached from a start is asked for its
+# edges, nearest first, and each text for its context-independent mask; what is left to a first visit is to put these
+# together.
+#
+# Of an object only the first key is taken: each name, and one key without a name.  Of a counted text one count is.
+#
+# Owns: which states are still to be prepared.  Borrows: a kernel, which it enters as any other caller does, and to
+# which all belongs that is made.
+# Plain twin: none; masks are those of a kernel that was not prepared, tests/test_stored.py.
+# ======================================================================================================================
+
+cdef enum:
+    MOST = 20_000       # machine states that one preparation looks at
+    MOST_INNER = 200    # and positions behind characters: the digits of a number have no end
+
+
+@final
+cdef class Preparation:
+    """The states that can be reached from a root machine, in the order in which they are prepared."""
+
+    cdef Kernel kernel
+    cdef Ints order                 # machine states and starts of texts, each once
+    cdef Ints inner                 # positions behind characters of texts: last, as patterns have many
+    cdef Map seen                   # those, and the tables of objects behind whose first key it has gone on
+    cdef int at, inner_at           # how many are prepared
+
+    def __cinit__(self, Kernel kernel, root):
+        self.kernel = kernel
+        kernel.enter(None)
+        try:
+            kernel.check(0)
+            self.add(&self.order, MOST, kernel.expansion.number(root))
+        except BaseException:
+            kernel.drop()
+            raise
+        finally:
+            kernel.leave()
+
+    def __dealloc__(self):
+        ints_free(&self.order)
+        ints_free(&self.inner)
+        map_free(&self.seen)
+
+    def go_on(self, budget):
+        """Prepare the next state; say whether there was one.
+
+        Raises: LimitExceeded: it took too much work; the next call goes on behind it.  Preempted: others wait for the
+        kernel, or it was emptied.
+        """
+        cdef int q
+        if self.at == self.order.size and self.inner_at == self.inner.size:
+            return False
+        self.kernel.enter(budget)
+        try:
+            self.kernel.check(0)
+            q = self.next_state()
+            if q & 1:
+                self.prepare_text(q)
+            else:
+                self.prepare_machine(q)
+        except BaseException:
+            self.kernel.drop()
+            raise
+        finally:
+            self.kernel.leave()
+        return True
+
+    cdef int next_state(self) noexcept:
+        """Take a state from the queues; there is one."""
+        if self.at < self.order.size:
+            self.at += 1
+            return self.order.at[self.at - 1]
+        self.inner_at += 1
+        return self.inner.at[self.inner_at - 1]
+
+    cdef int add(self, Ints* queue, int most, int q) except -1:
+        """Queue a machine state or a position, unless it was; refused texts are none."""
+        if q >= 0 and queue.size < most and map_get(&self.seen, q, 0) < 0:
+            map_put(&self.seen, q, 0, 0)
+            ints_add(queue, q)
+        return 0
+
+    # -- machine states ------------------------------------------------------------------------------------------------
+
+    cdef int prepare_machine(self, int q) except -1:
+        """Ask a machine state for its edges and queue where they lead."""
+        cdef Kernel kernel = self.kernel
+        cdef Machine m
+        cdef int i, after
+        if not kernel.machines.at[q >> 1].flags & EXPANDED:
+            kernel.expansion.expand(q >> 1)
+        m = kernel.machines.at[q >> 1]
+        if m.flags & DISPATCH:
+            return self.prepare_dispatch(q)
+        for i in range(m.ranges, m.ranges_end, 3):
+            self.add(&self.order, MOST, kernel.machines.ranges.at[i + 2])
+        for i in range(m.tokens, m.tokens_end, 2):
+            self.add(&self.order, MOST, kernel.machines.tokens.at[i + 1])
+        for i in range(m.calls, m.calls_end, 2):
+            after = kernel.machines.calls.at[i + 1]
+            self.add(&self.order, MOST, kernel.machines.calls.at[i])
+            if not after & 1 and kernel.machines.at[after >> 1].kind == OTHER:
+                self.prepare_keys(kernel.machines.calls.at[i], after)
+            if self.is_near(after):
+                self.add(&self.order, MOST, after)
+        return 0
+
+    cdef bint is_near(self, int q) except -1:
+        """Say whether a state is followed: not the keys behind the first one of an object, whose values are known."""
+        cdef Machine* m = &self.kernel.machines.at[q >> 1]
+        cdef int table
+        if q & 1 or m.kind == PLAIN or m.kind == ENTRY or m.kind == BEGIN or self.kernel.objects.keys.is_blank(m.set):
+            return True
+        if m.kind != POSITION:
+            return False
+        table = self.kernel.objects.keys.sets[m.set].table
+        if map_get(&self.seen, table, 1 + m.extra) >= 0:
+            return False
+        map_put(&self.seen, table, 1 + m.extra, 0)
+        return True
+
+    cdef int prepare_dispatch(self, int after) except -1:
+        """Queue what follows the texts of a Dispatch: each name of an object, else an ordinary text."""
+        cdef Kernel kernel = self.kernel
+        cdef Machine m = kernel.machines.at[after >> 1]
+        cdef int label, table
+        if m.kind == NAMED:
+            table = kernel.objects.keys.sets[m.set].table
+            for label in range(kernel.objects.keys.tables[table].names):
+                if kernel.objects.keys.tables[table].usable[label >> 5] >> (label & 31) & 1:
+                    self.add(&self.order, MOST, kernel.objects.behind_name(after, label))
+        elif m.kind == OTHER:
+            self.add(&self.order, MOST, kernel.objects.lonely_entry(after))
+        elif m.flags & RECORDS:
+            self.add(&self.order, MOST, kernel.dispatches.following(after, None))
+        return 0
+
+    # -- texts ---------------------------------------------------------------------------------------------------------
+
+    cdef int prepare_keys(self, int text, int after) except -1:
+        """Make what tokens do that end a key without a name and go on behind it."""
+        cdef Kernel kernel = self.kernel
+        cdef IndependentMask mask
+        cdef int i, body
+        for i in range(kernel.machines.at[text >> 1].ranges, kernel.machines.at[text >> 1].ranges_end, 3):
+            body = kernel.machines.ranges.at[i + 2]
+            if not self.has_mask(body):
+                continue
+            mask = kernel.masks.whole(body)
+            if mask.groups is None:
+                kernel.masks.group(mask, body, -1)
+            kernel.masks.behind_key(mask if mask.base is None else mask.base, kernel.objects.lonely_entry(after),
+                                    kernel.objects.shared_name(after))
+        return 0
+
+    cdef bint has_mask(self, int q) noexcept:
+        """Say whether a position has a context-independent mask that is worth making."""
+        cdef Position* p = &self.kernel.positions.at[q >> 1]
+        if not q & 1 or p.place != BODY:
+            return False
+        return self.kernel.languages.at[p.language].texts < 0 and not self.kernel.languages.at[p.language].labelled
+
+    cdef int prepare_text(self, int q) except -1:
+        """Make the mask of a text, and queue the positions behind its next character."""
+        cdef Kernel kernel = self.kernel
+        cdef int i, target, spelling = kernel.positions.at[q >> 1].spelling
+        cdef int language = kernel.positions.at[q >> 1].language
+        if not self.has_mask(q):
+            return 0
+        kernel.masks.whole(q)
+        if kernel.languages.counted(language) is not None:
+            return 0
+        if kernel.languages.at[language].first < 0:
+            kernel.languages.expand(language)
+        for i in range(kernel.languages.at[language].first, kernel.languages.at[language].last):
+            target = kernel.languages.target(language, i)
+            if target >= 0:
+                self.add(&self.inner, MOST_INNER, 2 * kernel.positions.body(spelling, target) + 1)
+        return 0
+
+
+# ======================================================================================================================
+# The table of a saved constraint: where its arrays are in the bytes of a file, and whether they are one.
+#
+# Owns: the bytes, which nobody else can change.  Borrows: nothing.
+# Invariants: once `fits` is true, no number of the table leads out of an array of it, of a mask or of a row.
+# Plain twin: none, as the plain kernel uses no tables; tests/test_saved_states.py changes each kind of number.
+#
+# PERF: the same with numpy, some sixty calls whose code is not in the cache, took 0.5 ms, half of what a load may take.
+# ======================================================================================================================
+
+cdef enum:
+    EXHAUSTED = 4                   # beside the flags of a state: nothing can follow
+
+cdef enum:
+    SIZES = 9       # numbers at the beginning
+    FLAGS = 8       # the end of what flags may be
+
+
+cdef bint within(const int32_t* numbers, int64_t count, int stride, int64_t least, int64_t end) noexcept:
+    """Say whether every number of a column is in [least, end)."""
+    cdef int64_t i
+    for i in range(count):
+        if not least <= numbers[i * stride] < end:
+            return False
+    return True
+
+
+cdef bint add_up(const int32_t* counts, int64_t count, int stride, int64_t total) noexcept:
+    """Say whether the counts of a column, none of them negative, have a sum."""
+    cdef int64_t i, found = 0
+    for i in range(count):
+        if counts[i * stride] < 0:
+            return False
+        found += counts[i * stride]
+    return found == total
+
+
+cdef bint precede(const int32_t* numbers, int64_t count, int stride, int64_t least) noexcept:
+    """Say whether every number of a column is at least so large and smaller than its own place."""
+    cdef int64_t i
+    for i in range(count):
+        if not least <= numbers[i * stride] < i:
+            return False
+    return True
+
+
+@final
+cdef class SavedTable:
+    """A table over a vocabulary of some tokens."""
+
+    cdef bytes data
+    # how many: states, runs, names, masks, blocks, whole masks, those written out, changes, maps
+    cdef readonly int states, runs, names, masks, blocks, wholes, raws, changes, maps
+    cdef int words, width, tokens   # words of a mask, and filled up to whole blocks; tokens of the vocabulary
+    # by state; the start is the first, and the one before another is before it
+    cdef const int32_t* before      # (states,) the state before it on the way from the start; -1: the start
+    cdef const int32_t* symbols     # (states,) the byte between, or NAME + token
+    cdef const int32_t* ends        # (states,) where its runs end; they begin where those of the state before end
+    cdef const int32_t* dead        # (states,) the map of the bytes that lead nowhere
+    cdef const int32_t* which       # (states,) the number of its mask, -1: not known
+    cdef const int32_t* targets     # (runs,) the state that the bytes of a run lead to
+    cdef const int32_t* named       # (names, 3) a state, a token that it names, the state behind it or -1
+    cdef const int32_t* listed      # (masks, 2) the whole mask that it is like or -1, the empty one; blocks that differ
+    cdef const int32_t* records     # (blocks, RECORD) a block that differs: its number and its words
+    # (wholes, 3) the one before that it is like or -1, the empty one; one of `raw` or -1; words that differ
+    cdef const int32_t* whole
+    cdef const int32_t* changed     # (changes, 2) a word that differs: its number and itself
+    cdef const int32_t* raw         # (raws, width) words
+    cdef const uint8_t* flags       # (states,)
+    cdef const uint8_t* bytes_      # (runs, 2) the first byte and the last one
+    cdef const uint8_t* map         # (maps, 32) bit i: byte i leads nowhere
+
+    def __cinit__(self, bytes data, int tokens):
+        self.data, self.tokens = data, tokens
+        self.words = (tokens + 31) // 32
+        self.width = (self.words + BLOCK - 1) // BLOCK * BLOCK
+
+    def fits(self):
+        """Say whether the bytes are a table, every number of which is within its bounds."""
+        return (self.find() and self.states_fit() and self.successors_fit() and self.masks_fit()
+                and self.wholes_fit())
+
+    def held(self):
+        """Return how many bytes a kernel takes for it at most; an estimate."""
+        return (1_200 * <long>self.states + 4 * RECORD * <long>self.blocks + 60 * <long>self.names
+                + 32 * <long>self.masks + 4 * <long>self.wholes * self.width)
+
+    cdef bint find(self) noexcept:
+        """Find the arrays; say whether there are as many bytes as they take."""
+        cdef const char* at = self.data
+        cdef const int32_t* numbers = <const int32_t*>at
+        cdef int64_t end, more
+        if len(self.data) < 4 * SIZES or not within(numbers, SIZES, 1, 0, <int64_t>1 << 31):
+            return False
+        self.states, self.runs, self.names, self.masks, self.blocks, self.wholes, self.raws, self.changes, self.maps = (
+            numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7], numbers[8])
+        end = SIZES + 5 * <int64_t>self.states + self.runs + 3 * <int64_t>self.names + 2 * <int64_t>self.masks
+        end += RECORD * <int64_t>self.blocks + 3 * <int64_t>self.wholes + 2 * <int64_t>self.changes
+        end += self.width * <int64_t>self.raws
+        more = self.states + 2 * <int64_t>self.runs + 32 * <int64_t>self.maps
+        if not self.states or 4 * end + more != len(self.data):
+            return False
+        self.before = numbers + SIZES
+        self.symbols, self.ends = self.before + self.states, self.before + 2 * self.states
+        self.dead, self.which = self.ends + self.states, self.ends + 2 * self.states
+        self.targets = self.which + self.states
+        self.named = self.targets + self.runs
+        self.listed = self.named + 3 * self.names
+        self.records = self.listed + 2 * self.masks
+        self.whole = self.records + RECORD * self.blocks
+        self.changed = self.whole + 3 * self.wholes
+        self.raw = self.changed + 2 * self.changes
+        self.flags = <const uint8_t*>(numbers + end)
+        self.bytes_ = self.flags + self.states
+        self.map = self.bytes_ + 2 * self.runs
+        return True
+
+    cdef bint states_fit(self) noexcept:
+        cdef int i
+        for i in range(self.states):
+            if self.flags[i] >= FLAGS or self.flags[i] == EXHAUSTED:     # which would be DEAD
+                return False
+        return (precede(self.before, self.states, 1, -1) and within(self.before + 1, self.states - 1, 1, 0, self.states)
+                and within(self.symbols + 1, self.states - 1, 1, 0, NAME + <int64_t>self.tokens)
+                and within(self.dead, self.states, 1, 0, self.maps)
+                and within(self.which, self.states, 1, -1, self.masks))
+
+    cdef bint successors_fit(self) noexcept:
+        cdef int64_t i, last = 0
+        for i in range(self.states):
+            if self.ends[i] < last:
+                return False
+            last = self.ends[i]
+        for i in range(self.runs):
+            if self.bytes_[2 * i] > self.bytes_[2 * i + 1]:
+                return False
+        return (last == self.runs and within(self.targets, self.runs, 1, 0, self.states)
+                and within(self.named, self.names, 3, 0, self.states)
+                and within(self.named + 1, self.names, 3, 0, self.tokens)
+                and within(self.named + 2, self.names, 3, -1, self.states))
+
+    cdef bint masks_fit(self) noexcept:
+        return (within(self.listed, self.masks, 2, -1, self.wholes)
+                and add_up(self.listed + 1, self.masks, 2, self.blocks)
+                and within(self.records, self.blocks, RECORD, 0, self.width // BLOCK))
+
+    cdef bint wholes_fit(self) noexcept:
+        return (precede(self.whole, self.wholes, 3, -1) and within(self.whole + 1, self.wholes, 3, -1, self.raws)
+                and add_up(self.whole + 2, self.wholes, 3, self.changes)
+                and within(self.changed, self.changes, 2, 0, self.width))
+
+
+# ======================================================================================================================
+# What a kernel knows of the states behind a start, as flat arrays, which `engine.saved_states` writes into a file.
+#
+# Listed is what can be reached over successors that are known, as far as it leads to a state whose mask is known or
+# that ends a word: what a generation passes that goes where others have been.  States that only a walk of the trie has
+# met are left out, in some grammars nineteen in twenty.
+#
+# Owns: nothing beyond a call.  Borrows: a kernel, which it enters as any other caller does, and does not change.
+# Invariants: each state but the start comes behind the one that it was reached from.
+# Plain twin: none, as the plain kernel makes all again; masks are compared with its in tests/test_saved_states.py.
+# ======================================================================================================================
+
+cdef object as_array(const Ints* numbers):
+    """Return a copy of some numbers, (size,) int32."""
+    found = np.empty(numbers.size, np.int32)
+    cdef int32_t[::1] view = found
+    if numbers.size:
+        memcpy(&view[0], numbers.at, 4 * <size_t>numbers.size)
+    return found
+
+
+@final
+cdef class Survey:
+    """What can be reached from a state, in the order of its distance."""
+
+    cdef Kernel kernel
+    cdef Automaton automaton
+    cdef Ints states                # numbers in the kernel
+    cdef Ints before, symbols       # places in `states`, and what is read between
+    cdef Ints sources, targets      # places of edges over bytes and names; a target that is DEAD has none
+    cdef Map places                 # number in the kernel -> place
+    cdef int most
+
+    def __cinit__(self, Kernel kernel, int start, int most):
+        self.kernel, self.automaton, self.most = kernel, kernel.automaton, most
+        self.reach(start, -1, -1)
+
+    def __dealloc__(self):
+        ints_free(&self.states)
+        ints_free(&self.before)
+        ints_free(&self.symbols)
+        ints_free(&self.sources)
+        ints_free(&self.targets)
+        map_free(&self.places)
+
+    cdef int reach(self, int state, int before, int symbol) except -1:
+        """Note an edge to a state, and the state if it is new and not too many are there."""
+        cdef int place = map_get(&self.places, state, 0)
+        if place < 0:
+            if self.states.size >= self.most:
+                return 0
+            place = ints_add(&self.states, state)
+            map_put(&self.places, state, 0, place)
+            ints_add(&self.before, before)
+            ints_add(&self.symbols, symbol)
+        if before >= 0:
+            ints_add(&self.sources, before)
+            ints_add(&self.targets, place)
+        return 0
+
+    cdef int reach_all(self) except -1:
+        """Follow all successors that are known."""
+        cdef int at = 0, state, byte, after
+        while at < self.states.size:
+            state = self.states.at[at]
+            for byte in range(256):
+                after = known_successor(&self.automaton.states[state], byte)
+                if after > DEAD:
+                    self.reach(after, at, byte)
+            for token in sorted(self.automaton.named_tokens(state)):
+                after = map_get(&self.automaton.named, state, token)
+                if after > DEAD:
+                    self.reach(after, at, NAME + <int>token)
+            at += 1
+        return 0
+
+    cdef object useful(self):
+        """Return of each place whether it leads to a state whose mask is known or that ends a word: (places,) bool."""
+        cdef int i, place, count = self.states.size
+        cdef State* state
+        sources, targets = as_array(&self.sources), as_array(&self.targets)
+        order = np.argsort(targets, kind="stable")
+        cdef int32_t[::1] back = sources[order]
+        cdef int32_t[::1] begins = np.searchsorted(targets[order], np.arange(count + 1)).astype(np.int32)
+        cdef uint8_t[::1] found = np.zeros(count, np.uint8)
+        todo = []
+        for place in range(count):
+            state = &self.automaton.states[self.states.at[place]]
+            if state.mask != NULL or state.flags & FINAL:
+                found[place] = True
+                todo.append(place)
+        while todo:
+            place = todo.pop()
+            for i in range(begins[place], begins[place + 1]):
+                if not found[back[i]]:
+                    found[back[i]] = True
+                    todo.append(back[i])
+        found[0] = True
+        return np.asarray(found).astype(bool)
+
+    cdef int write_row(self, int at, const int32_t* kept, Ints* runs, uint8_t* dead) except -1:
+        """Write the successors of a place: runs of bytes (first, last, target), and which bytes lead nowhere."""
+        cdef int byte, after, place, last = -1, state = self.states.at[at]
+        cdef State* found = &self.automaton.states[state]
+        if found.row == NULL:
+            self.automaton.mark(state)
+        for byte in range(256):
+            after = known_successor(found, byte)
+            if found.row == NULL and after == UNKNOWN and self.automaton.marks[byte] == DEAD:
+                after = DEAD
+            if after == DEAD:
+                dead[byte >> 3] |= <uint8_t>(1 << (byte & 7))
+            place = map_get(&self.places, after, 0) if after > DEAD else -1
+            place = kept[place] if place >= 0 else -1
+            if place >= 0 and place == last:
+                runs.at[runs.size - 2] = byte
+            elif place >= 0:
+                ints_add(runs, byte)
+                ints_add(runs, byte)
+                ints_add(runs, place)
+            last = place
+        memset(self.automaton.marks, 0, 4 * 256)
+        return 0
+
+
+def survey(Kernel kernel, int start, int most):
+    """Return what can be reached from a start, at most so many states, as arrays by name; see `SavedTable`.
+
+    Raises: Preempted: the kernel was emptied.
+    """
+    cdef Survey found
+    kernel.enter(None)
+    try:
+        kernel.check(start)
+        found = Survey(kernel, start, most)
+        found.reach_all()
+        return {**listed_states(found), **listed_masks(found)}
+    except BaseException:
+        kernel.drop()
+        raise
+    finally:
+        kernel.leave()
+
+
+cdef dict listed_states(Survey found):
+    """Return the arrays of states, of which those that lead to no mask are left out; `found` then has the others."""
+    cdef Automaton automaton = found.automaton
+    cdef Ints runs, named
+    cdef int i, state, place, count
+    useful = found.useful()
+    numbers = np.where(useful, np.cumsum(useful) - 1, -1).astype(np.int32)
+    cdef int32_t[::1] kept = numbers
+    order = np.flatnonzero(useful).astype(np.int32)
+    cdef int32_t[::1] places = order
+    count = len(order)
+    flags, begins = np.zeros(count, np.uint8), np.zeros(count + 1, np.int32)
+    cdef uint8_t[::1] flag = flags
+    cdef int32_t[::1] begin = begins
+    dead = np.zeros((count, 32), np.uint8)
+    cdef uint8_t[:, ::1] nowhere = dead
+    memset(&runs, 0, sizeof(Ints))
+    memset(&named, 0, sizeof(Ints))
+    try:
+        for i in range(count):
+            place = places[i]
+            state = found.states.at[place]
+            flag[i] = automaton.states[state].flags
+            if not automaton.states[state].count and not automaton.states[state].unread:
+                flag[i] |= EXHAUSTED
+            found.write_row(place, &kept[0], &runs, &nowhere[i, 0])
+            begin[i + 1] = runs.size // 3
+            for token in sorted(automaton.named_tokens(state)):
+                place = map_get(&automaton.named, state, token)
+                place = map_get(&found.places, place, 0) if place > DEAD else -1
+                ints_add(&named, i)
+                ints_add(&named, token)
+                ints_add(&named, kept[place] if place >= 0 else -1)
+        before, symbols = as_array(&found.before)[order], as_array(&found.symbols)[order]
+        before[1:] = numbers[before[1:]]
+        states = as_array(&found.states)[order]
+        found.states.size = 0
+        for i in range(count):
+            ints_add(&found.states, states[i])
+        return {"before": before, "symbols": symbols, "flags": flags, "begins": begins, "dead": dead,
+                "runs": as_array(&runs).reshape(-1, 3), "named": as_array(&named).reshape(-1, 3)}
+    finally:
+        ints_free(&runs)
+        ints_free(&named)
+
+
+cdef dict listed_masks(Survey found):
+    """Return which mask each place has (-1: not known), of each mask the number of the whole one that it is like or -1
+    and records of the blocks that differ, and the whole ones."""
+    cdef Automaton automaton = found.automaton
+    cdef int i, words = found.kernel.trie.words
+    cdef Mask* mask
+    cdef const uint32_t* whole
+    which = np.full(found.states.size, -1, np.int32)
+    known, likes, wholes, records, numbers = {}, [], {}, [], {<size_t>NULL: -1}
+    for i in range(found.states.size):
+        mask = automaton.states[found.states.at[i]].mask
+        if mask == NULL:
+            continue
+        number = known.setdefault(<size_t>mask, len(likes))
+        which[i] = number
+        if number < len(likes):
+            continue
+        whole = <const uint32_t*>listed(mask) if mask.count < 0 else mask.base
+        if <size_t>whole not in numbers:
+            numbers[<size_t>whole] = wholes.setdefault(copied(whole, words), len(wholes))
+        likes.append(numbers[<size_t>whole])
+        records.append((<char*>listed(mask))[:4 * RECORD * mask.count] if mask.count > 0 else b"")
+    return {"which": which, "likes": likes, "records": records, "wholes": list(wholes)}
+
+
+cdef bytes copied(const uint32_t* words, int count):
+    """Return the words of a mask, filled up with zeros to a whole block."""
+    return (<const char*>words)[:4 * <size_t>count] + bytes(4 * ((BLOCK - count % BLOCK) % BLOCK))
+
+
+# ======================================================================================================================
+# The states and masks of a table become those of a kernel.
+#
+# The table is laid over what the kernel knows from the start on: a state that it knows by the same way is that state,
+# and learns what it did not know; others are made as *unread* ones (see `_automaton.Automaton`), with their successors
+# and masks, without configurations.  So a table may be loaded twice, or beside others, into a kernel that is in use.
+#
+# Refused: a kernel of its own class that answers from the table and is left for a real one where it does not know on: a
+# text would then be read again from its start, and nothing else that is asked of kernels could be asked of it.
+#
+# Owns: nothing beyond a call.  Borrows: a kernel, which it enters as any other caller does, and to which all belongs
+# that is made: states and rows to the automaton, masks to the composer's arena; a table that fits.
+# Invariants: before the last step, `link`, nothing leads to what is made here, so what an exception leaves behind is
+# memory and no more.
+# Plain twin: none, as the plain kernel makes all again; masks are compared with its in tests/test_saved_states.py.
+# ======================================================================================================================
+
+cdef enum:
+    NAMES = 100         # bytes of a name that an unread state has
+
+
+@final
+cdef class Addition:
+    """A table while it is laid over a kernel: which state of the kernel each of its states is."""
+
+    cdef Kernel kernel
+    cdef Automaton automaton
+    cdef SavedTable table
+    cdef Ints numbers               # of each state
+    cdef int fresh                  # states from this number on are made here
+
+    def __cinit__(self, Kernel kernel, int start, SavedTable table):
+        self.kernel, self.automaton, self.table = kernel, kernel.automaton, table
+        self.fresh = self.automaton.count
+        ints_room(&self.numbers, table.states)
+        ints_put(&self.numbers, start)
+
+    def __dealloc__(self):
+        ints_free(&self.numbers)
+
+    cdef int place(self) except -1:
+        """Find the states that are there already, by the way from the start, and make the others, yet without rows."""
+        cdef Automaton automaton = self.automaton
+        cdef const int32_t* symbols = self.table.symbols
+        cdef Ints nothing
+        cdef int i, parent, known
+        memset(&nothing, 0, sizeof(Ints))
+        for i in range(1, self.table.states):
+            parent, known = self.numbers.at[self.table.before[i]], UNKNOWN
+            if parent < self.fresh and symbols[i] < NAME:
+                known = known_successor(&automaton.states[parent], symbols[i])
+            elif parent < self.fresh:
+                known = map_get(&automaton.named, parent, symbols[i] - NAME)
+            if known <= DEAD and self.table.flags[i] & EXHAUSTED:
+                known = automaton.intern(&nothing, self.table.flags[i] & ~EXHAUSTED)
+            elif known <= DEAD:
+                known = automaton.add(&nothing, self.table.flags[i])
+                automaton.states[known].first, automaton.states[known].only = parent, symbols[i]
+                automaton.states[known].unread = True
+            ints_put(&self.numbers, known)
+        return 0
+
+    cdef int set_rows(self) except -1:
+        """Give the states that were made here their successors."""
+        cdef Automaton automaton = self.automaton
+        cdef SavedTable table = self.table
+        cdef int32_t* marks = automaton.marks
+        cdef const uint8_t* map_
+        cdef int i, j, byte, state, first, last = 0
+        for i in range(table.states):
+            state, first, last = self.numbers.at[i], last, table.ends[i]
+            if not automaton.states[state].unread or automaton.states[state].row != NULL:
+                continue
+            map_ = table.map + 32 * <size_t>table.dead[i]
+            for byte in range(256):
+                marks[byte] = DEAD if map_[byte >> 3] >> (byte & 7) & 1 else UNKNOWN
+            for j in range(first, last):
+                for byte in range(table.bytes_[2 * j], table.bytes_[2 * j + 1] + 1):
+                    marks[byte] = self.numbers.at[table.targets[j]]
+            automaton.states[state].row = automaton.marked_row()
+        return 0
+
+    cdef int link(self) except -1:
+        """Give the states that were there the successors that they did not know."""
+        cdef SavedTable table = self.table
+        cdef int i, j, byte, state, first, last = 0
+        for i in range(table.states):
+            state, first, last = self.numbers.at[i], last, table.ends[i]
+            if state >= self.fresh:
+                continue
+            for j in range(first, last):
+                for byte in range(table.bytes_[2 * j], table.bytes_[2 * j + 1] + 1):
+                    if known_successor(&self.automaton.states[state], byte) == UNKNOWN:
+                        self.automaton.keep(state, byte, self.numbers.at[table.targets[j]])
+        return 0
+
+    cdef int name(self) except -1:
+        """Note which tokens the states name, and where these lead as far as that is known."""
+        cdef Automaton automaton = self.automaton
+        cdef const int32_t* named = self.table.named
+        cdef int i, state, token
+        for i in range(self.table.names):
+            state, token = self.numbers.at[named[3 * i]], named[3 * i + 1]
+            if state >= self.fresh and automaton.states[state].unread:
+                automaton.names.setdefault(state, []).append(token)
+                automaton.bytes += NAMES
+            if named[3 * i + 2] >= 0 and map_get(&automaton.named, state, token) < 0:
+                automaton.keep_name(state, token, self.numbers.at[named[3 * i + 2]])
+        return 0
+
+    cdef int set_masks(self) except -1:
+        """Give the states masks that have none."""
+        cdef Arena* arena = &self.kernel.composer.finished
+        cdef const int32_t* record = self.table.records
+        cdef const int32_t* listing = self.table.listed
+        cdef list wholes = self.wholes(), made = []
+        cdef size_t size
+        cdef Mask* mask
+        cdef int i, state
+        for i in range(self.table.masks):
+            size = 4 * RECORD * <size_t>listing[2 * i + 1]
+            mask = <Mask*>arena_take(arena, sizeof(Mask) + size)
+            mask.base, mask.count = NULL, listing[2 * i + 1]
+            if listing[2 * i] >= 0:
+                mask.base = <uint32_t*><size_t>wholes[listing[2 * i]]
+            memcpy(listed(mask), record, size)
+            record += RECORD * <size_t>listing[2 * i + 1]
+            self.kernel.composer.bytes += sizeof(Mask) + size
+            made.append(<size_t>mask)
+        for i in range(self.table.states):
+            state = self.numbers.at[i]
+            if self.table.which[i] >= 0 and self.automaton.states[state].mask == NULL:
+                self.automaton.states[state].mask = <Mask*><size_t>made[self.table.which[i]]
+        return 0
+
+    cdef list wholes(self):
+        """Return where the whole masks are now, which live as long as the kernel."""
+        cdef const int32_t* change = self.table.changed
+        cdef const int32_t* whole = self.table.whole
+        cdef size_t size = 4 * <size_t>self.table.width
+        cdef uint32_t* words
+        cdef list made = []
+        cdef int i, j
+        for i in range(self.table.wholes):
+            words = <uint32_t*>arena_take(&self.kernel.composer.finished, size)
+            self.kernel.composer.bytes += size
+            if whole[3 * i + 1] >= 0:
+                memcpy(words, self.table.raw + self.table.width * <size_t>whole[3 * i + 1], size)
+            elif whole[3 * i] >= 0:
+                memcpy(words, <uint32_t*><size_t>made[whole[3 * i]], size)
+            else:
+                memset(words, 0, size)
+            for j in range(whole[3 * i + 2]):
+                words[change[0]] = <uint32_t>change[1]
+                change += 2
+            made.append(<size_t>words)
+        return made
+
+
+def add_saved(Kernel kernel, int start, SavedTable table):
+    """Lay a table that `fits` over what is known from a start on.
+
+    Raises: Preempted: the kernel was emptied.  MemoryError: what was made until then may stay.
+    """
+    cdef Addition made
+    kernel.enter(None)
+    try:
+        kernel.check(start)
+        made = Addition(kernel, start, table)
+        made.place()
+        made.set_rows()
+        made.set_masks()
+        made.name()
+        made.link()
+    except BaseException:
+        kernel.drop()
+        raise
+    finally:
+        kernel.leave()

@@ -1,16 +1,327 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Checked allocation for the compiled kernel: every block is asked for here, so that tests can refuse any of them.
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""Memory of the compiled kernel, from the system's pages up to its tables, and the lock and meter that guard it.
 
-Whoever adds something makes room for all its parts first and fills them in afterwards, where nothing can fail any more:
-so what others see is whole at any time, and an operation that raised may be tried again.
+    huge pages ──► blocks (a buddy allocator) ──► checked allocation ──► Ints, Map (the kernel's arrays and hash tables)
+    huge pages ──► arenas (what only grows and is freed all at once)
+    Turnstile      one thread at a time in a kernel
+    Meter          work in ticks, handed on to a budget of `constrained.work`
 
-Tests: test_memory.py refuses each allocation of a walk in turn; `python -m constrained.benchmarks.faults` does it for
-more of them.
+Every block is asked for through `admit`, so tests can refuse any of them.  Arrays and tables are inline and stand in
+_memory.pxd, where all units take them from.
 """
-from constrained.engine.memory._blocks cimport (
-    block_cleared, block_enlarged, block_release, block_room, block_take)
+from cpython.pythread cimport (
+    NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, WAIT_LOCK)
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memset
+from constrained._work cimport Budget
 
 from constrained.errors import LimitExceeded
+from constrained.work import current, thread
+
+import constrained.caches as caches
+import os
+
+
+# ======================================================================================================================
+# Chunks of 2 MB, huge pages where the system has them: what arenas and blocks are cut from.
+#
+# Owns: the chunks that nobody has, 32 MB of them at most; the others belong to whoever took them.
+# PERF: 512 small pages are cleared one by one when they are first touched, 0.6 to 1.3 µs each, and the processor finds
+# where they are one by one: kernels whose memory is huge pages have a seventh fewer steps that take long.  Chunks are
+# kept because 2 MB that nobody has touched before cost up to 6 ms on a machine that lends its memory, as much as
+# hundreds of masks; one is kept ready between texts.
+# Threads: under the GIL.
+# ======================================================================================================================
+
+cdef enum:
+    HUGE = 1 << 21      # bytes of a chunk, and where it begins
+
+
+cdef extern from "stdlib.h" nogil:
+    void* aligned_alloc(size_t alignment, size_t size)
+
+
+cdef extern from *:
+    """
+    #if defined(__linux__)
+    #include <sys/mman.h>
+    #endif
+    #if !defined(MADV_HUGEPAGE)
+    #define MADV_HUGEPAGE 0
+    #define madvise(address, length, advice) 0
+    #endif
+    """
+    int madvise(void* address, size_t length, int advice) noexcept nogil
+    int MADV_HUGEPAGE
+
+
+cdef enum:
+    MOST_SPARE = 16
+
+cdef void* spare[MOST_SPARE]
+cdef int spares = 0
+
+
+cdef void* fresh_chunk() noexcept:
+    """Return a chunk of the system's, NULL: there is none."""
+    cdef void* chunk = aligned_alloc(HUGE, HUGE)
+    if chunk != NULL:
+        madvise(chunk, HUGE, MADV_HUGEPAGE)
+    return chunk
+
+
+cdef void* huge_take() except NULL:
+    """Return a chunk, not cleared."""
+    global spares
+    cdef void* chunk
+    if spares:
+        spares -= 1
+        return spare[spares]
+    chunk = fresh_chunk()
+    if chunk == NULL:
+        raise MemoryError
+    return chunk
+
+
+cdef void huge_release(void* chunk) noexcept nogil:
+    """Take a chunk back."""
+    global spares
+    if spares < MOST_SPARE:
+        spare[spares] = chunk
+        spares += 1
+    else:
+        free(chunk)
+
+
+cdef void huge_ready() noexcept:
+    """Have a chunk that was touched before, if the system gives one."""
+    cdef char* chunk
+    if not spares:
+        chunk = <char*>fresh_chunk()
+        if chunk != NULL:
+            chunk[0] = 0
+            huge_release(chunk)
+
+
+# ======================================================================================================================
+# Blocks of memory, cut from chunks of huge pages by halves and joined again: a buddy allocator.
+#
+# A block has 1 << order bytes and begins at a multiple of them, counted from its chunk: so the other half of what it
+# was cut from is where the bit of its size is the other way round.  Whoever gives a block back joins it with that half
+# if it is free and whole, and what comes of it with its own; a whole chunk goes back to `huge_take`.
+#
+# Owns: the chunks that it cuts.  Blocks of more than 64 KB are the system's, and zeros from 32 KB on.
+# Invariants: a free block stands in the list of its order, and no two halves of one block are both free.
+# Cost: of one that is taken or given back, a step for each order between; half of a block may be of no use, but growing
+# arrays use all of it (`block_room`).
+# PERF: a seventh of the steps that take long takes less, as the pages of new masks and states need not be cleared one
+# by one.  Large arrays are as fast on small pages, and those take no memory where nothing was written yet: huge ones
+# for them, too, made a constraint a quarter larger.
+# Plain twin: the system's allocator, which has every block where the sanitizer of addresses is at work.
+# Threads: under the GIL.
+# ======================================================================================================================
+
+cdef extern from *:
+    """
+    #if defined(__SANITIZE_ADDRESS__)
+    #define MOST_ORDER 0
+    #else
+    #define MOST_ORDER 16
+    #endif
+    """
+    int MOST_ORDER      # of a block that is not the system's
+
+
+cdef enum:
+    CHUNK_ORDER = 21
+    LEAST_ORDER = 6
+    MOST_CLEARED = 1 << 15  # bytes that are cleared at once
+    APART = -1          # instead of the order of a block that is the system's
+    HEAD = 16           # bytes before those that are handed out
+
+
+cdef struct Block:
+    int32_t order
+    int32_t is_free
+    Block* next         # of the same list; of free blocks only
+    Block* before       # where the bytes begin that are handed out
+
+
+cdef Block* lists[CHUNK_ORDER + 1]
+cdef long chunks = 0
+
+
+cdef inline int order_for(size_t size) noexcept:
+    """Return the order of the smallest block for some bytes, `APART`: no block has so many."""
+    cdef int order = LEAST_ORDER
+    if size + HEAD > <size_t>1 << MOST_ORDER:
+        return APART
+    while (<size_t>1 << order) < size + HEAD:
+        order += 1
+    return order
+
+
+cdef inline void add(Block* block, int order) noexcept nogil:
+    block.order, block.is_free = order, True
+    block.next, block.before = lists[order], NULL
+    if block.next != NULL:
+        block.next.before = block
+    lists[order] = block
+
+
+cdef inline void remove(Block* block) noexcept nogil:
+    if block.next != NULL:
+        block.next.before = block.before
+    if block.before != NULL:
+        block.before.next = block.next
+    else:
+        lists[block.order] = block.next
+
+
+cdef void* block_take(size_t size) except NULL:
+    """Return a block for some bytes, 16-byte aligned, not cleared."""
+    global chunks
+    cdef int order = order_for(size), at = order
+    cdef Block* block
+    if order == APART:
+        block = <Block*>malloc(size + HEAD)
+        if block == NULL:
+            raise MemoryError
+        block.order = APART
+        return <char*>block + HEAD
+    while at < CHUNK_ORDER and lists[at] == NULL:
+        at += 1
+    if at < CHUNK_ORDER:
+        block = lists[at]
+        remove(block)
+    else:
+        block = <Block*>huge_take()
+        chunks += 1
+    while at > order:
+        at -= 1
+        add(<Block*>(<char*>block + (<size_t>1 << at)), at)
+    block.order, block.is_free = order, False
+    return <char*>block + HEAD
+
+
+cdef void* block_cleared(size_t size) except NULL:
+    """Return a block of zeros.
+
+    PERF: a large one is the system's, which clears a page when it is first touched.
+    """
+    cdef void* held
+    if size > MOST_CLEARED:
+        held = calloc(size + HEAD, 1)
+        if held == NULL:
+            raise MemoryError
+        (<Block*>held).order = APART
+        return <char*>held + HEAD
+    held = block_take(size)
+    memset(held, 0, size)
+    return held
+
+
+cdef void block_release(void* held) noexcept nogil:
+    """Take a block back; NULL is none."""
+    global chunks
+    cdef Block* block
+    cdef Block* half
+    cdef int order
+    if held == NULL:
+        return
+    block = <Block*>(<char*>held - HEAD)
+    order = block.order
+    if order == APART:
+        free(block)
+        return
+    while order < CHUNK_ORDER:
+        half = <Block*>(<uintptr_t>block ^ (<uintptr_t>1 << order))
+        if not half.is_free or half.order != order:
+            add(block, order)
+            return
+        remove(half)
+        block = min(block, half)
+        order += 1
+    chunks -= 1
+    huge_release(block)
+
+
+cdef size_t block_room(size_t size) noexcept:
+    """Return how many bytes a block for some has."""
+    cdef int order = order_for(size)
+    return size if order == APART else (<size_t>1 << order) - HEAD
+
+
+cdef void* block_enlarged(void* held, size_t size) except NULL:
+    """Return a block for more bytes than one has, with what that held; NULL is none.  Where that fails, the old one
+    stays as it was."""
+    cdef Block* block
+    cdef void* larger
+    if held == NULL:
+        return block_take(size)
+    block = <Block*>(<char*>held - HEAD)
+    if block.order == APART:
+        block = <Block*>realloc(block, size + HEAD)
+        if block == NULL:
+            raise MemoryError
+        return <char*>block + HEAD
+    if block.order == order_for(size):
+        return held
+    larger = block_take(size)
+    memcpy(larger, held, min(size, (<size_t>1 << block.order) - HEAD))
+    block_release(held)
+    return larger
+
+
+cdef class Held:
+    """A block that Python holds: for tests."""
+    cdef unsigned char* at
+    cdef readonly size_t size
+
+    def __cinit__(self, size_t size):
+        self.at, self.size = <unsigned char*>block_take(size), size
+
+    def __dealloc__(self):
+        block_release(self.at)
+
+    def enlarge(self, size_t size):
+        self.at, self.size = <unsigned char*>block_enlarged(self.at, size), size
+
+    @property
+    def address(self):
+        return <uintptr_t>self.at
+
+    def write(self, unsigned char value):
+        for i in range(self.size):
+            self.at[i] = value
+
+    def values(self, size_t size):
+        """Return which values the first bytes have."""
+        return set(self.at[i] for i in range(size))
+
+
+def survey():
+    """Return how many chunks are cut, and the free blocks: pairs address, order.  For tests."""
+    cdef Block* block
+    found = []
+    for order in range(CHUNK_ORDER + 1):
+        block = lists[order]
+        while block != NULL:
+            found.append((<uintptr_t>block, order))
+            block = block.next
+    return chunks, found
+
+
+# ======================================================================================================================
+# Checked allocation for the compiled kernel: every block is asked for here, so that tests can refuse any of them.
+#
+# Whoever adds something makes room for all its parts first and fills them in afterwards, where nothing can fail any
+# more: so what others see is whole at any time, and an operation that raised may be tried again.
+#
+# Tests: test_memory.py refuses each allocation of a walk in turn; `python -m constrained.benchmarks.faults` does it for
+# more of them.
+# ======================================================================================================================
 
 cdef long before_refusal = -1   # allocations until one is refused; negative: none will be
 
@@ -70,3 +381,233 @@ cdef void* enlarged(void* block, int* room, size_t item, size_t more) except NUL
 cdef void released(void* block) noexcept nogil:
     """Take a block back; NULL is none."""
     block_release(block)
+
+
+# ======================================================================================================================
+# Arenas: memory in chunks for what only grows and is freed all at once.
+#
+# Owns: its chunks, the system's until they are huge, see `huge_take`.  Threads: under the GIL.
+# ======================================================================================================================
+
+cdef enum:
+    CHUNK = 1 << 16     # bytes of the first chunk; each is twice as large as the one before, until they are HUGE
+    # bytes of a cache line; a chunk begins with one that holds the address of the chunk before and the size
+    LINE = 64
+
+
+cdef void* arena_chunk(Arena* arena, size_t size) except NULL:
+    """Give an arena a new chunk with room for `size` bytes."""
+    cdef char* fresh
+    cdef size_t room = min(max(2 * arena.size, <size_t>CHUNK), <size_t>HUGE)
+    if LINE + size > room:
+        room = (LINE + size + LINE - 1) & ~<size_t>(LINE - 1)
+    admit(room)
+    fresh = <char*>(huge_take() if room == HUGE else aligned_alloc(LINE, room))
+    if fresh == NULL:       # the arena stays as it was
+        raise MemoryError
+    (<char**>fresh)[0] = arena.chunk
+    (<size_t*>fresh)[1] = room
+    arena.chunk, arena.used, arena.size = fresh, LINE, room
+    return fresh
+
+
+cdef void arena_free(Arena* arena) noexcept:
+    cdef char* before
+    while arena.chunk != NULL:
+        before = (<char**>arena.chunk)[0]
+        if (<size_t*>arena.chunk)[1] == HUGE:
+            huge_release(arena.chunk)
+        else:
+            free(arena.chunk)
+        arena.chunk = before
+
+
+# ======================================================================================================================
+# Work of a kernel, counted in ticks and handed on to a budget of `constrained.work` in slices.
+#
+# A tick is a node of the token trie, some eight nanoseconds; what is made (configurations, states, exits) counts more.
+# Operations that know everything already count nothing, and short ones keep what they did to themselves.  The fields
+# belong to the thread that holds the kernel's lock.
+# ======================================================================================================================
+
+cdef extern from *:
+    """
+    #if defined(_WIN32)
+    #include <windows.h>
+    #define sched_yield SwitchToThread
+    #else
+    #include <sched.h>
+    #endif
+    """
+    int sched_yield() noexcept nogil
+
+
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+    ctypedef struct PyInterpreterState:
+        pass
+    PyInterpreterState* PyInterpreterState_Get() noexcept
+    PyThreadState* PyInterpreterState_ThreadHead(PyInterpreterState* interpreter) noexcept
+    PyThreadState* PyThreadState_Next(PyThreadState* thread) noexcept
+
+
+cdef enum:
+    PATIENCE = 2_000        # units that an operation may take while others wait; about two milliseconds
+
+
+cdef int renew(budget, long done) except -1:
+    """Begin another operation of a budget; done: units that are taken off."""
+    if type(budget) is Budget:
+        return (<Budget>budget).again(done)
+    budget.renew(done)
+    return 0
+
+
+cdef class Meter:
+    """The count of one kernel."""
+
+    cdef int begin(self) except -1:
+        """Let the budget count for this thread."""
+        if self.budget is not None:
+            self.outer = thread.budget
+            self.opened = True
+            if self.outer is not self.budget:       # PERF: `work.begin` written out
+                renew(self.budget, 0)
+                caches.begin(hurried=True)
+                thread.budget = self.budget
+            self.began = self.budget.left
+        self.opened = True
+        return 0
+
+    cdef int flush(self) except -1:
+        """Hand on what was counted."""
+        cdef long units = self.ticks // TICKS
+        self.ticks = 0
+        if not self.opened:
+            self.begin()
+        if self.budget is not None:
+            self.budget.spend_nearby(units)
+        elif (outer := current()) is not None:
+            outer.spend_nearby(units)
+        # PERF: threads that want the interpreter wait for a slice, not for the end of the operation; where there are
+        # none, other processes on a busy machine would take the core for some milliseconds
+        if PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
+            with nogil:
+                sched_yield()
+        return 0
+
+    cdef int close(self) except -1:
+        """End an operation."""
+        try:
+            if self.ticks >= LITTLE:    # what is done is done: nothing is raised for it any more
+                budget = self.budget if self.budget is not None else current()
+                if budget is not None:
+                    if self.opened or self.budget is None:
+                        budget.left -= self.ticks // TICKS
+                    else:       # as any operation that computes; else small ones wear a budget out
+                        renew(budget, self.ticks // TICKS)
+        finally:
+            self.ticks = 0
+            if self.opened and self.budget is not None:
+                thread.budget = self.outer
+            self.opened, self.budget, self.outer = False, None, None
+        return 0
+
+    cdef int forget(self) except -1:
+        """Begin anew in the child of a fork, where nobody waits and no operation goes on."""
+        self.ticks, self.waiting, self.opened, self.budget, self.outer = 0, 0, False, None, None
+        return 0
+
+    cdef bint wanted(self) except -1:
+        """Say whether somebody has waited long enough."""
+        return self.waiting > 0 and self.budget is not None and self.began - <long>self.budget.left > PATIENCE
+
+
+# ======================================================================================================================
+# One thread at a time in a kernel: a lock that a fork cannot leave held, and no garbage collection under it.
+#
+# Owns its lock.  Borrows the garbage collector of the process: who holds a lock switches it off, and on when it leaves.
+# Invariant: in a process that was forked, no lock is held by a thread that is not there: `is_inherited` tells, `renew`
+# makes another.
+#
+# PERF: lowering a schema makes some thousand objects, and a collection in the middle takes milliseconds, thirty masks'
+# time; it comes right after instead.
+# ======================================================================================================================
+
+cdef extern from "Python.h":
+    int PyGC_Disable() noexcept
+    int PyGC_Enable() noexcept
+
+
+cdef long forks = 0                 # processes between the first one and this
+cdef bint collector_is_off = False  # by the holder of some lock
+
+
+def _forked():
+    """See to the child of a fork: a thread that was at work in a kernel is not in it, and will never leave."""
+    global forks, collector_is_off
+    forks += 1
+    if collector_is_off:
+        PyGC_Enable()
+    collector_is_off = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+cdef class Turnstile:
+    """A lock, and whether its holder has put the garbage collector off."""
+
+    def __cinit__(self):
+        self.lock, self.forks = PyThread_allocate_lock(), forks
+        if self.lock == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        if self.lock != NULL:
+            PyThread_free_lock(self.lock)
+
+    cdef bint is_inherited(self) noexcept:
+        """Say whether a parent process made the lock, so that nobody may hold it who is still there."""
+        return self.forks != forks
+
+    cdef int renew(self) except -1:
+        """Make a lock that nobody holds; the old one is left, because a lock that is held must not be freed."""
+        cdef PyThread_type_lock fresh = PyThread_allocate_lock()
+        if fresh == NULL:
+            raise MemoryError
+        self.lock, self.forks = fresh, forks
+        return 0
+
+    cdef bint try_pass(self) noexcept:
+        """Take the lock if nobody holds it."""
+        return PyThread_acquire_lock(self.lock, NOWAIT_LOCK)
+
+    cdef int wait(self) except -1:
+        """Take the lock as soon as nobody holds it; other threads run meanwhile."""
+        with nogil:
+            PyThread_acquire_lock(self.lock, WAIT_LOCK)
+        return 0
+
+    cdef int put_off_collections(self) except -1:
+        """Switch the garbage collector off until the holder leaves."""
+        global collector_is_off
+        self.collects = PyGC_Disable()
+        if self.collects:
+            collector_is_off = True
+        return 0
+
+    cdef int leave(self) noexcept:
+        """Give the lock back, and the garbage collector what was put off."""
+        global collector_is_off
+        if self.collects:
+            PyGC_Enable()
+            collector_is_off = False
+        return self.unlock()
+
+    cdef int unlock(self) noexcept:
+        """Give back a lock that was taken by `try_pass` alone."""
+        PyThread_release_lock(self.lock)
+        return 0

@@ -18,7 +18,7 @@ class MaskStore:
     """Masks by key, the least recently used first; may be emptied at any time: what is lost is time.
 
     entries: masks with their sizes by key.  The compiled kernels look there themselves, and what they find is the last
-    to go; see kernel/masks/_building.pxd.
+    to go; see `Builder`.
 
     digits: how many digits of a number tokens read at most, see `Trie.digits` of the compiled kernel; None: unasked.
 

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -158,7 +157,7 @@ def _put_together(arrays: Mapping[str, npt.NDArray[Any]]) -> Layout:
 
 
 def plain(starts: Ints, data: Octets) -> Layout:
-    """Return a layout made step by step: the readable twin of `_assembly`, ten times slower."""
+    """Return a layout made step by step: the readable twin of `_tokens`, ten times slower."""
     whole, ends = data.tobytes(), starts.tolist()
     texts = [(whole[at:end], token) for token, (at, end) in enumerate(zip(ends[:-1], ends[1:], strict=True))]
     trie = grown(sorted(text for text in texts if text[0]))
@@ -175,6 +174,7 @@ def plain(starts: Ints, data: Octets) -> Layout:
 def _compiled() -> Any:
     """Return the compiled builder, None where it does not load; then neither does the kernel, which says why."""
     try:
-        return import_module("constrained.engine.tokens._assembly")
+        from constrained.engine.tokens import _tokens
     except Exception:
         return None
+    return _tokens

@@ -3,7 +3,7 @@
 Nodes lie in preorder, so a walk needs no stack of pointers: an allowed byte goes on to the next node, a forbidden one
 jumps to `end`, the node after the subtree.  A trie of linked objects was refused: the 128,000 texts of Llama 3 make
 274,520 nodes, which take 7 MB here and 100 MB as Python objects.  Two builders give the same arrays: `grown`, a loop
-over bytes that a reader can check, and the compiled `_assembly` (8 ms for Llama 3, a fiftieth of the loop's time).
+over bytes that a reader can check, and the compiled `_tokens` (8 ms for Llama 3, a fiftieth of the loop's time).
 
 Tests: both builders agree on random sets; every token is found again; the invariants below hold on three real
 vocabularies.
@@ -87,7 +87,7 @@ class TokenTrie:
 
 
 def grown(texts: Sequence[tuple[bytes, int]]) -> TokenTrie:
-    """Build from texts and their ids, sorted, byte by byte: the readable twin of `_assembly.lay_out`."""
+    """Build from texts and their ids, sorted, byte by byte: the readable twin of `_tokens.lay_out`."""
     byte: list[int] = []
     end: list[int] = []
     depth: list[int] = []

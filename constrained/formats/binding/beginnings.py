@@ -33,7 +33,7 @@ from constrained.schema.surfaces.json import json
 from constrained.schema.surfaces.tags import Tags
 
 try:
-    from constrained.formats.binding._keys_in_sight import table_in_sight
+    from constrained.schema._scan import table_in_sight
 except ImportError:  # no compiler
     table_in_sight = None
 
@@ -133,7 +133,7 @@ class UnreadObject:
         return table
 
     def plain_table(self, quoting: Quoting) -> ObjectTable:
-        """As `_keys_in_sight.table_in_sight`."""
+        """As `_scan.table_in_sight`."""
         properties, required = self._schema["properties"], self._schema.get("required")
         names = sorted(properties)
         index = dict(zip(names, range(len(names)), strict=True))

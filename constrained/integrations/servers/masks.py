@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 try:
-    from constrained.engine.kernel._scores import select
+    from constrained.engine.kernel._kernel import select
 except ImportError:  # no compiler
     select = None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from constrained.schema.values import Conj
 
 try:
-    from constrained.schema.reading._nodes import each_named, each_of_list
+    from constrained.schema._scan import each_named, each_of_list
 except ImportError:  # no compiler
     each_named = each_of_list = None
 

@@ -46,7 +46,7 @@ from constrained.schema.values import ALWAYS, Conj, ObjectShape
 from constrained.work import spend
 
 try:
-    from constrained.schema.machines._object_positions import (
+    from constrained.schema._scan import (
         expand,
         expand_begin,
         expand_entry,

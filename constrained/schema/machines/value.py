@@ -34,7 +34,7 @@ from constrained.schema.values import ALWAYS, ArrayShape, Conj, HasNamed, HasOth
 from constrained.work import spend
 
 try:
-    from constrained.schema.machines._plain_machines import PlainStates, choice_edges
+    from constrained.schema._values import PlainStates, choice_edges
 except ImportError:  # no compiler
     PlainStates = choice_edges = None
 

@@ -42,9 +42,8 @@ from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
 try:
-    from constrained.schema.normal._asker import Asker
-    from constrained.schema.normal._plain_values import Reader
-    from constrained.schema.normal._plain_words import words_of
+    from constrained.schema._scan import Asker, words_of
+    from constrained.schema._values import Reader
 except ImportError:  # no compiler
     Asker = Reader = words_of = None
 

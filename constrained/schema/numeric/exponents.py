@@ -17,8 +17,8 @@ from constrained.schema.numeric.magnitudes import Interval
 from constrained.work import spend_nearby
 
 try:
-    from constrained.schema.numeric._settled import digits as quick_digits
-    from constrained.schema.numeric._settled import start as quick_start
+    from constrained.schema._scan import digits as quick_digits
+    from constrained.schema._scan import start as quick_start
 except ImportError:  # no compiler
     quick_digits = quick_start = None
 

@@ -33,7 +33,7 @@ from constrained.schema.values import NumberRange
 from constrained.work import spend_nearby
 
 try:
-    from constrained.schema.numeric._bounded import BoundedStates
+    from constrained.schema._scan import BoundedStates
 except ImportError:  # no compiler
     BoundedStates = None
 

@@ -13,7 +13,7 @@ What tells two states apart may be farther away than any token of a vocabulary r
 the state which `for_digits` returns.
 
 Plain twin: `states.Mantissa`, which also reads these; compared in tests/test_numbers.py.  This module is in turn the
-plain twin of `_settled`.
+plain twin of `_scan.SettledStates`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from constrained.schema.numeric.exponents import (
 from constrained.work import spend_nearby
 
 try:
-    from constrained.schema.numeric._settled import SettledStates as QuickStates
+    from constrained.schema._scan import SettledStates as QuickStates
 except ImportError:  # no compiler
     QuickStates = None
 

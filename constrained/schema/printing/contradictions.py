@@ -8,8 +8,9 @@ from typing import Any
 from constrained.errors import SchemaError
 from constrained.regex import is_empty, matches
 from constrained.schema.normal.normalise import is_never
+from constrained.schema.reading.check import load
 from constrained.schema.reading.cycles import REFERRING
-from constrained.schema.reading.nodes import NOTHING, Node, load
+from constrained.schema.reading.nodes import NOTHING, Node
 from constrained.schema.strings.sets import of_pattern
 from constrained.schema.values import Conj
 

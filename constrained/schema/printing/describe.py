@@ -34,7 +34,7 @@ _LONGEST_PATTERN = 100
 def describe(conj: Conj) -> str:
     """Return a paragraph for the conjunction and one for each that it refers to.
 
-    >>> from constrained.schema.reading.nodes import load
+    >>> from constrained.schema.reading.check import load
     >>> properties = {"a": {"type": "integer", "minimum": 3}, "b": {"$ref": "#"}}
     >>> print(describe(load({"properties": properties, "type": "object"})))
     #:

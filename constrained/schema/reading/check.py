@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import unquote
@@ -18,6 +18,7 @@ from constrained.errors import GrammarError, LimitExceeded, SchemaError, Unsuppo
 from constrained.schema.reading.cycles import NEGATING, REFERRING, RISKY, find_cycles
 from constrained.schema.reading.dialects import DRAFTS, Dialect
 from constrained.schema.reading.keywords import Holds, OfKind, named
+from constrained.schema.reading.nodes import NOTHING, Conj, Document
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.reading.resources import (
     Library,
@@ -33,10 +34,11 @@ from constrained.schema.reading.resources import (
 from constrained.schema.reading.size_estimates import MANY_TEXTS, is_large, with_large_texts, with_many
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
+from constrained.schema.values import ALWAYS
 from constrained.work import spend
 
 try:
-    from constrained.schema.reading._well_formed import forms_of, survey
+    from constrained.schema._scan import forms_of, survey
 except ImportError:  # no compiler
     survey = None
 
@@ -394,3 +396,30 @@ def _walk(library: Library, resource: Resource, fragment: str, text: str, at: Wh
     if type(value) not in (dict, bool):
         raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"{pointer(where)} is not a schema")
     return Target(value, resource, where)
+
+
+def load(
+    schema: object,
+    *,
+    remotes: Mapping[str, object] | None = None,
+    dialect: Dialect | None = None,
+    formats: str = "assert",
+    own: bool = False,
+) -> Conj:
+    """Read and check a schema; return it as a conjunction.
+
+    `remotes` maps URIs to further documents that it may refer to; nothing is fetched.  `dialect` is that of documents
+    without ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.  own:
+    the schema is JSON and nobody else's, so that it need not be copied.
+
+    Raises: SchemaError: the schema or a reachable document is malformed, or a reference leads nowhere.
+    Cost: 2 µs per subschema.
+    """
+    library = Library({} if remotes is None else remotes, dialect)
+    resource = library.add(schema, "", "#", own=own)
+    check(library, resource)
+    document = Document(library, formats)
+    if isinstance(resource.root, bool) or not resource.root:
+        return NOTHING if resource.root is False else ALWAYS
+    node = document.node(resource.root, resource, (), "#")
+    return document.follow(node) if "$ref" in resource.root else node.conj

@@ -26,8 +26,7 @@ from constrained.schema.reading.resources import Library, Resource
 from constrained.schema.values import Conj
 
 try:
-    from constrained.schema.reading._keys import KeyWriter, LeafFinder
-    from constrained.schema.reading._nodes import made_node
+    from constrained.schema._scan import KeyWriter, LeafFinder, made_node
 except ImportError:  # no compiler
     KeyWriter = LeafFinder = made_node = None
 

@@ -13,14 +13,13 @@ Source: JSON Schema core 2020-12 §8.2.3.2 (dynamic references), 2019-09 §8.2.4
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import count
 from threading import RLock
 from typing import Any, TypeAlias, TypeVar
 
 from constrained.errors import SchemaError
-from constrained.schema.reading.check import check
-from constrained.schema.reading.dialects import DRAFT_2020, Dialect
+from constrained.schema.reading.dialects import DRAFT_2020
 from constrained.schema.reading.resources import Library, Resource, Schema, Target, Where, pointer
 from constrained.schema.values import ALWAYS, Conj, SignedNode
 from constrained.work import spend, unlocked_at_fork
@@ -242,30 +241,3 @@ def ordered(conj: Conj) -> list[SignedNode]:
         first, second = one.node.serial, other.node.serial
         return [one, other] if first < second or first == second and other.positive else [other, one]
     return list(conj) if len(conj) == 1 else sorted(conj, key=lambda signed: (signed.node.serial, signed.positive))
-
-
-def load(
-    schema: object,
-    *,
-    remotes: Mapping[str, object] | None = None,
-    dialect: Dialect | None = None,
-    formats: str = "assert",
-    own: bool = False,
-) -> Conj:
-    """Read and check a schema; return it as a conjunction.
-
-    `remotes` maps URIs to further documents that it may refer to; nothing is fetched.  `dialect` is that of documents
-    without ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.  own:
-    the schema is JSON and nobody else's, so that it need not be copied.
-
-    Raises: SchemaError: the schema or a reachable document is malformed, or a reference leads nowhere.
-    Cost: 2 µs per subschema.
-    """
-    library = Library({} if remotes is None else remotes, dialect)
-    resource = library.add(schema, "", "#", own=own)
-    check(library, resource)
-    document = Document(library, formats)
-    if isinstance(resource.root, bool) or not resource.root:
-        return NOTHING if resource.root is False else ALWAYS
-    node = document.node(resource.root, resource, (), "#")
-    return document.follow(node) if "$ref" in resource.root else node.conj

@@ -16,7 +16,7 @@ from constrained.schema.reading.keywords import TYPES
 from constrained.schema.strings.sets import is_spelled
 
 try:
-    from constrained.schema.satisfiability._plain_sight import PlainSight
+    from constrained.schema._scan import PlainSight
 except ImportError:  # no compiler
     PlainSight = None
 

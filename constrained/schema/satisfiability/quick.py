@@ -20,7 +20,7 @@ from constrained.schema.reading.resources import Target
 from constrained.schema.strings.sets import is_spelled
 
 try:
-    from constrained.schema.satisfiability._glance import Glance
+    from constrained.schema._scan import Glance
 except ImportError:  # no compiler
     Glance = None
 

@@ -1,1 +1,0 @@
-"""From machine states to automaton states: edges, stacks, closures, steps."""

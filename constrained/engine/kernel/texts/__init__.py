@@ -1,1 +1,0 @@
-"""Text values: their languages, and positions inside the spelling of a character."""

@@ -1,0 +1,83 @@
+"""The token trie for the units above it; explained in _tokens.pyx."""
+from cython cimport final
+from libc.stdint cimport int32_t, uint32_t, uint64_t, uint8_t
+from constrained.engine.memory._memory cimport mix
+
+
+cdef struct TrieNode:
+    int32_t end, first, depth, byte     # of a node of the token trie; see `trie.TokenTrie`
+
+
+@final
+cdef class Branches:
+    cdef object records             # that `nodes` leads into
+    cdef const TrieNode* nodes
+    cdef int count                  # of nodes
+    cdef uint64_t* wide             # a bit for each node: whether it has many children
+    cdef int32_t* children          # (mask + 1,) those of wide nodes, 0: none; each from where `place` says on
+    cdef uint64_t mask
+
+    cdef int put(self, int node) noexcept
+
+
+cdef inline bint is_wide(Branches branches, int node) noexcept:
+    return (branches.wide[node >> 6] >> (node & 63)) & 1
+
+
+cdef inline uint64_t place(int node, int byte) noexcept:
+    """Return where a child is looked for first: those of a node stand side by side.
+
+    PERF: so all that are asked for are in one or two lines of the processor's cache."""
+    return mix(node, 0) + byte
+
+
+cdef inline int child_of(Branches branches, int node, int byte) noexcept:
+    """Return the child of a wide node with a byte, -1: it has none."""
+    cdef const TrieNode* nodes = branches.nodes
+    cdef uint64_t i = place(node, byte)
+    cdef int found
+    while True:
+        found = branches.children[i & branches.mask]
+        if not found:
+            return -1
+        if (node < found < nodes[node].end and nodes[found].byte == byte
+                and nodes[found].depth == nodes[node].depth + 1):
+            return found
+        i += 1
+
+
+@final
+cdef class Trie:
+    cdef object arrays              # that the pointers lead into
+    cdef int size, words, longest   # ids of the vocabulary, words of a mask, bytes of its longest token
+    cdef int count                  # of nodes
+    cdef const TrieNode* nodes          # (count + 1,) in preorder
+    cdef const uint64_t* below      # (count,) classes of the bytes below each node
+    cdef const int32_t* roots       # (256,) the root's child for each byte, -1: none
+    cdef const int32_t* ids         # tokens in the order of the nodes at which they end
+    cdef const int32_t* characters  # of the token at the same place of `ids`
+    cdef const int32_t* fewest_first    # the tokens by number of characters, and how many have at most so many of them
+    cdef const int32_t* with_at_most
+    cdef const uint8_t* spelled     # the bytes of all tokens, one after another; none of special tokens
+    cdef const int32_t* begins      # (size + 1,) where those of each token begin
+    cdef Branches branches          # children by their bytes
+    cdef object texts               # (size,) bytes of each token or None
+
+    cdef int find(self, int node, bytes path) noexcept
+    cdef int digits(self) except -2
+    cdef int quotes(self, int token, int first) noexcept
+    cdef object plain_text(self, int token, int first, int last)
+
+
+cdef inline void set_tokens(const TrieNode* nodes, const int32_t* ids, int node, uint32_t* bits) noexcept nogil:
+    """Set the bits of the tokens that end at a trie node."""
+    cdef int i
+    for i in range(nodes[node].first, nodes[node + 1].first):
+        bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
+
+
+cdef inline void clear_tokens(const TrieNode* nodes, const int32_t* ids, int node, uint32_t* bits) noexcept nogil:
+    """Clear the bits of the tokens that end at a trie node."""
+    cdef int i
+    for i in range(nodes[node].first, nodes[node + 1].first):
+        bits[ids[i] >> 5] &= ~(<uint32_t>1 << (ids[i] & 31))

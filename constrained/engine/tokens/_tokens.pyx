@@ -1,0 +1,476 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""The vocabulary as the kernel reads it: its texts as a trie in preorder, made from flat arrays and walked by bytes.
+
+    texts of tokens ── assembly ──► records (node: end, first token, depth, byte), ids ── Trie ──► nodes by their bytes
+
+Plain twin of the assembly: `tokens.trie`, in Python; tests/test_trie.py compares them.
+"""
+cimport numpy
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from cython cimport final
+from libc.stdlib cimport qsort
+from libc.string cimport memchr, memcmp, memset
+from constrained.engine.memory._memory cimport allotted, cleared, released
+
+from constrained.engine.tokens.byte_classes import BITS, MALFORMED
+
+import numpy as np
+
+
+# ======================================================================================================================
+# Children of the token trie by their bytes, for nodes that have many.
+#
+# Nodes stand in preorder, so the children of one are as far apart as what is below them: to look through 60 of them for
+# the three that names go on with is 60 lines that no cache of the processor has.  A table of all children of such
+# nodes, 2 % of all nodes of a large vocabulary, finds one in one or two.
+#
+# Owns: the table.  Borrows: the records of `tokens.trie`, which nobody writes to.
+# Invariant: a quarter of the table is in use at most, so each search ends.
+# Plain twin: the search from one child to the next, which `Trie.find` does; tests/test_trie.py compares them.
+# Cost: a millisecond for 274,000 nodes, once for a vocabulary; half a megabyte.
+# ======================================================================================================================
+
+cdef enum:
+    MANY = 8        # children from which on a node is wide; it has as many nodes below it, then
+
+
+@final
+cdef class Branches:
+    """The children of the wide nodes of a trie."""
+
+    def __cinit__(self, const int32_t[:, ::1] records):
+        cdef int node, at, children, wide = 0
+        cdef uint64_t slots = 64
+        self.records, self.nodes, self.count = records, <const TrieNode*>&records[0, 0], <int>len(records) - 1
+        self.wide = <uint64_t*>cleared((self.count >> 6) + 1, 8)
+        for node in range(self.count):
+            if self.nodes[node].end - node <= MANY:
+                continue
+            children, at = 0, node + 1
+            while at < self.nodes[node].end:
+                children, at = children + 1, self.nodes[at].end
+            if children >= MANY:
+                self.wide[node >> 6] |= <uint64_t>1 << (node & 63)
+                wide += children
+        while slots < 4 * <uint64_t>wide:
+            slots *= 2
+        self.children, self.mask = <int32_t*>cleared(slots, 4), slots - 1
+        for node in range(self.count):
+            if is_wide(self, node):
+                self.put(node)
+
+    def __dealloc__(self):
+        released(self.wide)
+        released(self.children)
+
+    cdef int put(self, int node) noexcept:
+        """Enter the children of a wide node."""
+        cdef int at = node + 1
+        cdef uint64_t i
+        while at < self.nodes[node].end:
+            i = place(node, self.nodes[at].byte)
+            while self.children[i & self.mask]:
+                i += 1
+            self.children[i & self.mask] = at
+            at = self.nodes[at].end
+        return 0
+
+    def find(self, int node, int byte):
+        """Return the child of a node with a byte, -1: it has none; None: the node is not wide."""
+        if not 0 <= node < self.count:
+            raise IndexError(f"no node {node:,}: there are {self.count:,}")
+        return child_of(self, node, byte) if is_wide(self, node) else None
+
+
+# ======================================================================================================================
+# A vocabulary as C arrays: the trie of its tokens, their bytes, their numbers of characters.
+#
+# Owns: nothing but references to the arrays.  Borrows: the arrays of `tokens.vocabulary` and `tokens.trie`, which
+# nobody writes to.
+# Invariants: nodes stand in preorder, the subtree of node i is [i, nodes[i].end), its tokens are ids[nodes[i].first :
+# nodes[nodes[i].end].first]; `ids` has no special token.
+# Plain twin: `tokens.trie.TokenTrie`.
+# ======================================================================================================================
+
+cdef enum:
+    EXPONENT = -1       # in place of a number of digits: behind an "e"
+
+
+@final
+cdef class Trie:
+    """What kernels read of a vocabulary."""
+
+    def __cinit__(self, vocabulary):
+        trie = vocabulary.trie
+        self.arrays = (trie, vocabulary.spelled, vocabulary.characters, vocabulary.by_characters)
+        cdef const uint8_t[::1] bytes_ = vocabulary.spelled[1]
+        cdef const int32_t[::1] i = vocabulary.spelled[0]
+        cdef const int32_t[:, ::1] records = trie.records
+        cdef const uint64_t[::1] below
+        self.size, self.words, self.longest = vocabulary.size, vocabulary.words, vocabulary.longest
+        self.texts, self.count = vocabulary.tokens, trie.nodes
+        self.spelled, self.begins = &bytes_[0], &i[0]
+        self.nodes = <const TrieNode*>&records[0, 0]
+        i = trie.roots
+        self.roots = &i[0]
+        if vocabulary.kernels.branches is None:
+            vocabulary.kernels.branches = Branches(records)
+        self.branches = vocabulary.kernels.branches
+        if self.count:
+            i = trie.ids
+            below = trie.below
+            self.ids, self.below = &i[0], &below[0]
+            i = vocabulary.characters
+            self.characters = &i[0]
+            i = vocabulary.by_characters[0]
+            self.fewest_first = &i[0]
+            i = vocabulary.by_characters[1]
+            self.with_at_most = &i[0]
+
+    cdef int find(self, int node, bytes path) noexcept:
+        """Return the node that some bytes, one at least, lead to from another or from the root (-1); -1: none."""
+        cdef int stop
+        cdef unsigned char byte
+        for byte in path:
+            if node < 0:
+                node = self.roots[byte]
+            elif is_wide(self.branches, node):
+                node = child_of(self.branches, node, byte)
+            else:
+                stop, node = self.nodes[node].end, node + 1
+                while node < stop and self.nodes[node].byte != byte:
+                    node = self.nodes[node].end
+                if node == stop:
+                    return -1
+            if node < 0:
+                return -1
+        return node
+
+    cdef int digits(self) except -2:
+        """Return how many digits of a number a token that begins inside of it has at most; -1: one has some behind an
+        "e".
+
+        Cost: those tokens, which are some thousand.
+        """
+        cdef int at = 0, depth, byte, most = 0
+        cdef int32_t* read = <int32_t*>allotted(<size_t>self.longest + 2, 4)    # digits so far at each depth
+        read[0] = 0
+        while at < self.count and most >= 0:
+            depth, byte = self.nodes[at].depth, self.nodes[at].byte
+            if 0x30 <= byte <= 0x39:
+                read[depth] = read[depth - 1] + 1
+                most = max(most, read[depth]) if read[depth - 1] != EXPONENT else -1
+            elif byte == 0x2E or byte == 0x5F or read[depth - 1] == EXPONENT and (byte == 0x2B or byte == 0x2D):
+                read[depth] = read[depth - 1]
+            elif byte == 0x45 or byte == 0x65:
+                read[depth] = EXPONENT
+            else:
+                at = self.nodes[at].end
+                continue
+            at += 1
+        released(read)
+        return most
+
+    cdef int quotes(self, int token, int first) noexcept:
+        """Return how many quotes a token has from a byte on, single or double."""
+        cdef int at, found = 0
+        for at in range(self.begins[token] + first, self.begins[token + 1]):
+            found += self.spelled[at] == 0x22 or self.spelled[at] == 0x27
+        return found
+
+    cdef object plain_text(self, int token, int first, int last):
+        """Return what a token says between two of its bytes; None where an escape is among them."""
+        cdef const uint8_t* spelled = self.spelled + self.begins[token] + first
+        if memchr(spelled, 0x5C, last - first) != NULL:
+            return None
+        return PyUnicode_DecodeUTF8(<const char*>spelled, last - first, NULL)
+
+
+# ======================================================================================================================
+# Token texts, one after another in flat arrays → the arrays of a `Layout`, and the texts themselves; compiled.
+#
+# Callers vouch for `starts`: ascending from 0, the last is at most len(data).
+# Owns: nothing; what is made belongs to the caller.
+# Plain twin: `layout.plain`, `trie.grown`, `byte_classes.classes_below`; compared in tests/test_trie.py.
+# ======================================================================================================================
+
+numpy.import_array()
+cdef int MALFORMED_CLASS = MALFORMED
+
+cdef enum:
+    GROUPS = 1 << 16        # two bytes
+
+
+cdef struct Entry:
+    uint64_t beginning      # the first eight bytes as a number, zeros behind a shorter text
+    const uint8_t* text
+    int32_t length, token
+
+
+cdef struct Out:
+    TrieNode* records               # of a Layout, the arrays by name
+    uint64_t* below
+    int32_t *roots, *characters, *fewest_first, *with_at_most
+    bint checking               # nothing is written, but compared
+
+
+ctypedef fused number:
+    int32_t
+    uint64_t
+
+
+cdef struct Level:
+    int32_t node            # of the path to the present text, at one depth
+    uint64_t classes        # of the bytes below it so far
+    int left                # bytes that the character at the node still needs
+    uint8_t least, most     # what the next of them may be
+
+
+cdef inline int by_length(int32_t a, int32_t b) noexcept nogil:
+    return (a > b) - (a < b)
+
+
+cdef int by_text(const void* one, const void* other) noexcept nogil:
+    """Compare two entries by (text, token)."""
+    cdef const Entry* a = <const Entry*>one
+    cdef const Entry* b = <const Entry*>other
+    cdef int found
+    if a.beginning != b.beginning:
+        return -1 if a.beginning < b.beginning else 1
+    found = memcmp(a.text, b.text, min(a.length, b.length)) or by_length(a.length, b.length)
+    return found or by_length(a.token, b.token)
+
+
+cdef int sort(const Entry* entries, int count, Entry* found, int32_t* ends) noexcept nogil:
+    """Write entries by (text, token) into `found`.  ends: (GROUPS,) zeros.
+
+    PERF: first into groups by the first two bytes; to compare all with each other takes twice the time.
+    """
+    cdef int i, group, at = 0
+    for i in range(count):
+        ends[entries[i].beginning >> 48] += 1
+    for group in range(GROUPS):
+        at += ends[group]
+        ends[group] = at - ends[group]
+    for i in range(count):
+        group = <int>(entries[i].beginning >> 48)
+        found[ends[group]] = entries[i]
+        ends[group] += 1
+    at = 0
+    for group in range(GROUPS):
+        if ends[group] - at > 1:
+            qsort(found + at, ends[group] - at, sizeof(Entry), by_text)
+        at = ends[group]
+    return 0
+
+
+def sorted_ids(const int32_t[::1] starts, const uint8_t[::1] data):
+    """Return the tokens that have a text, by (text, token), (tokens,) int32."""
+    cdef int i, k, count = 0, size = len(starts) - 1
+    cdef int32_t[::1] ids
+    cdef int32_t* ends = NULL
+    cdef Entry* entries = <Entry*>allotted(2 * <size_t>size, sizeof(Entry))
+    cdef Entry* entry
+    try:
+        for i in range(size):
+            entry = &entries[count]
+            entry.token, entry.length, entry.beginning = i, starts[i + 1] - starts[i], 0
+            if not entry.length:
+                continue
+            entry.text = &data[starts[i]]
+            for k in range(8):
+                entry.beginning = entry.beginning << 8 | (entry.text[k] if k < entry.length else 0)
+            count += 1
+        ends = <int32_t*>cleared(GROUPS, sizeof(int32_t))
+        sort(entries, count, entries + size, ends)
+        found = np.empty(count, np.int32)
+        ids = found
+        for i in range(count):
+            ids[i] = entries[size + i].token
+    finally:
+        released(entries)
+        released(ends)
+    return found
+
+
+def texts(const int32_t[::1] starts, const uint8_t[::1] data):
+    """Return the text of each token, a tuple; None where it is empty."""
+    cdef int i
+    found = [None] * (len(starts) - 1)
+    for i in range(len(starts) - 1):
+        if starts[i + 1] > starts[i]:
+            found[i] = PyBytes_FromStringAndSize(<const char*>&data[starts[i]], starts[i + 1] - starts[i])
+    return tuple(found)
+
+
+def measured(const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids):
+    """Return how many bytes each text shares with its predecessor, (tokens,) int32, the number of nodes of the trie,
+    and the length of the longest text.
+
+    Raises: ValueError: the tokens do not ascend by (text, token), or one of them has no text or is none.
+    """
+    cdef int32_t longest = 0
+    shared = np.empty(len(ids), np.int32)
+    nodes = common(starts, data, ids, shared, &longest)
+    return shared, nodes, longest
+
+
+def lay_out(const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids, const int32_t[::1] shared,
+            dict arrays, bint checking):
+    """Write the arrays of the `Layout` of some tokens, which have the shapes that were measured; or say whether they
+    hold it, if `checking`.
+
+    Text j shares a prefix with its predecessor and adds one node for each further byte; these runs of new nodes, one
+    after the other, are the preorder.
+    """
+    cdef Out out
+    cdef int32_t levels = <int32_t>len(arrays["with_at_most"])
+    out.records, out.below = <TrieNode*>at(arrays, "records"), <uint64_t*>at(arrays, "below")
+    out.roots, out.characters = <int32_t*>at(arrays, "roots"), <int32_t*>at(arrays, "characters")
+    out.fewest_first, out.with_at_most = <int32_t*>at(arrays, "fewest_first"), <int32_t*>at(arrays, "with_at_most")
+    out.checking = checking
+    return not nodes(out, starts, data, ids, shared, levels) and not by_characters(out, starts, data, ids, levels)
+
+
+cdef void* at(dict arrays, str name) except? NULL:
+    """Return where an array begins, which may be read-only: then it is only read."""
+    return numpy.PyArray_DATA(arrays[name])
+
+
+cdef inline bint put(number* at, number value, bint checking) noexcept nogil:
+    """Write a value, or say whether it differs from the one that is there."""
+    if checking:
+        return at[0] != value
+    at[0] = value
+    return False
+
+
+cdef long common(const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids, int32_t[::1] shared,
+                 int32_t* longest) except -1:
+    """Note how many bytes each text shares with its predecessor; return the number of nodes."""
+    cdef int32_t size = <int32_t>(len(starts) - 1), before = -1, token, length, least, same
+    cdef long nodes = 0
+    cdef int j
+    for j in range(len(ids)):
+        token = ids[j]
+        if not 0 <= token < size or starts[token] == starts[token + 1]:
+            raise ValueError(f"token {token} has no text")
+        length, same = starts[token + 1] - starts[token], 0
+        if before >= 0:
+            least = min(length, starts[before + 1] - starts[before])
+            while same < least and data[starts[token] + same] == data[starts[before] + same]:
+                same += 1
+            if not ascends(starts, data, before, token, same):
+                raise ValueError(f"token {token} stands behind token {before}")
+        shared[j], longest[0], before = same, max(longest[0], length), token
+        nodes += length - same
+    return nodes
+
+
+cdef bint ascends(const int32_t[::1] starts, const uint8_t[::1] data, int32_t one, int32_t other,
+                  int32_t same) noexcept:
+    """Say whether (text, token) ascends from one token to another whose texts begin with `same` equal bytes."""
+    cdef int32_t first = starts[one + 1] - starts[one], second = starts[other + 1] - starts[other]
+    if same < first and same < second:
+        return data[starts[one] + same] < data[starts[other] + same]
+    return first < second or (first == second and one < other)
+
+
+cdef int nodes(Out out, const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids,
+              const int32_t[::1] shared, int32_t levels) except -1:
+    """Write the trie; say whether one was there that differs."""
+    cdef bint differs = False
+    cdef const uint64_t[::1] bits = BITS
+    cdef Level* path = <Level*>cleared(levels, sizeof(Level))    # path[d]: the node of depth d
+    cdef int32_t roots[256]
+    cdef int32_t node = 0, at = 0, token
+    cdef int j, d
+    cdef uint8_t byte
+    memset(roots, -1, sizeof(roots))
+    path[0].least, path[0].most = 0x80, 0xBF
+    for j in range(len(ids)):
+        while at > shared[j]:
+            differs |= close(out, path, at, node)
+            at -= 1
+        token = ids[j]
+        for d in range(shared[j], starts[token + 1] - starts[token]):
+            byte = data[starts[token] + d]
+            at += 1
+            differs |= put(&out.records[node].first, j, out.checking)
+            differs |= put(&out.records[node].depth, at, out.checking)
+            differs |= put(&out.records[node].byte, <int32_t>byte, out.checking)
+            path[at].node, path[at].classes = node, 0
+            path[at - 1].classes |= bits[byte]
+            if not read(&path[at - 1], &path[at], byte):
+                path[at - 1].classes |= <uint64_t>1 << MALFORMED_CLASS
+            if at == 1:
+                roots[byte] = node
+            node += 1
+    while at:
+        differs |= close(out, path, at, node)
+        at -= 1
+    released(path)
+    differs |= put(&out.records[node].end, 0, out.checking)
+    differs |= put(&out.records[node].first, <int32_t>len(ids), out.checking)
+    differs |= put(&out.records[node].depth, 0, out.checking)
+    differs |= put(&out.records[node].byte, 0, out.checking)
+    for j in range(256):
+        differs |= put(&out.roots[j], roots[j], out.checking)
+    return differs
+
+
+cdef inline bint close(Out out, Level* path, int32_t at, int32_t node) noexcept nogil:
+    """Write where the subtree of the node at a depth ends, and what is below it, which is below the node above too."""
+    cdef bint differs = False
+    differs |= put(&out.records[path[at].node].end, node, out.checking)
+    differs |= put(&out.below[path[at].node], path[at].classes, out.checking)
+    path[at - 1].classes |= path[at].classes
+    return differs
+
+
+cdef int by_characters(Out out, const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids,
+                       int32_t levels) except -1:
+    """Write how many characters tokens begin, and the tokens by that number; say whether other numbers were there."""
+    cdef bint differs = False
+    cdef int32_t* begun = <int32_t*>cleared(2 * len(ids) + levels + 1, sizeof(int32_t))
+    cdef int32_t* places = begun + len(ids)     # where the next token with so many characters goes
+    cdef int32_t* ordered = places + levels + 1
+    cdef int32_t count
+    cdef int j, k
+    for j in range(len(ids)):
+        count = 0
+        for k in range(starts[ids[j]], starts[ids[j] + 1]):
+            count += (data[k] & 0xC0) != 0x80
+        begun[j] = count
+        places[count + 1] += 1
+        differs |= put(&out.characters[j], count, out.checking)
+    for j in range(levels):
+        places[j + 1] += places[j]
+        differs |= put(&out.with_at_most[j], places[j + 1], out.checking)
+    for j in range(len(ids)):
+        ordered[places[begun[j]]] = ids[j]
+        places[begun[j]] += 1
+    for j in range(len(ids)):
+        differs |= put(&out.fewest_first[j], ordered[j], out.checking)
+    released(begun)
+    return differs
+
+
+cdef inline bint read(const Level* above, Level* here, uint8_t byte) noexcept:
+    """Note what a byte leaves open of its character; say whether it is UTF-8 behind those above it.  Behind one that is
+    not a new character starts."""
+    here.least, here.most = 0x80, 0xBF
+    if above.left and above.least <= byte <= above.most:
+        here.left = above.left - 1
+        return True
+    here.left = 0 if byte < 0xC2 else 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3 if byte < 0xF5 else 0
+    if byte == 0xE0:
+        here.least = 0xA0
+    elif byte == 0xED:
+        here.most = 0x9F
+    elif byte == 0xF0:
+        here.least = 0x90
+    elif byte == 0xF4:
+        here.most = 0x8F
+    return not above.left and not 0x80 <= byte < 0xC0
