@@ -4,10 +4,10 @@
 
 The file has a line of JSON for each schema: id, schema, tests (data, valid), as MaskBench has them.  Each engine
 compiles it and reads the valid tests; a position is a mask and an advance.  "First test" is what nobody has visited;
-ours is read three times more so, after `warm(0.05)`, after `load`, and after `load` of a signed file, which holds the
-states that the tests have visited; a schema with one test reads it again.  Nothing is kept from one schema to the next
-but what belongs to the vocabulary.  Of each position and each compile the fastest of the repetitions counts; what took
-an engine 2 s to compile is not repeated for it.  Percentiles are over the schemas that all engines take.
+ours is read twice more so, after `warm(0.05)` and after `load`; a schema with one test reads it again.  Nothing is kept
+from one schema to the next but what belongs to the vocabulary.  Of each position and each compile the fastest of the
+repetitions counts; what took an engine 2 s to compile is not repeated for it.  Percentiles are over the schemas that
+all engines take.
 
 Memory is what a process grows by when it keeps an engine's constraints of KEPT schemas alive, without and with a text.
 """
@@ -36,14 +36,14 @@ from constrained import ConstrainedError, Vocabulary
 
 from . import vocabularies
 from .cases import Case
-from .engines import KEY, Engine, Ours, installed
+from .engines import Engine, Ours, installed
 from .soak import rss
 from .speed import PATIENCE, WARM_SECONDS, default_record, machine, write_record
 
 MOST_TESTS, MOST_TOKENS, KEPT = 5, 2_000, 40
 SHARES = (50, 90, 99, 99.9)
-_PREPARED = ("after warm(0.05)", "after load", "after signed load")  # ours alone has these
-_SAME_AS_MAX = frozenset(f"{once} p99.9" for once in ("compile", "request", "load", "signed load"))
+_PREPARED = ("after warm(0.05)", "after load")  # ours alone has these
+_SAME_AS_MAX = frozenset(f"{once} p99.9" for once in ("compile", "request", "load"))
 Times = dict[str, Any]  # figure → nanoseconds, one or an array of them
 
 
@@ -115,22 +115,18 @@ def _timed(engine: Engine, vocabulary: Vocabulary, case: Case, texts: Sequence[s
     times: Times = {"compile": took, "first test": _read(engine, compiled, tokens[0])}
     times["request"] = took + times["first test"].sum()
     times["later tests"] = np.concatenate([_read(engine, compiled, more) for more in (tokens[1:] or tokens)])
-    return times | _prepared(engine, compiled, case, tokens[0]) if isinstance(engine, Ours) else times
+    return times | _prepared(engine, case, tokens[0]) if isinstance(engine, Ours) else times
 
 
-def _prepared(engine: Ours, compiled: Any, case: Case, tokens: Sequence[int]) -> Times:
+def _prepared(engine: Ours, case: Case, tokens: Sequence[int]) -> Times:
     """Return the times of the first test where something was done before it."""
     times: Times = {}
     with tempfile.TemporaryDirectory() as folder:
-        unsigned, signed = Path(folder, "c.json"), Path(folder, "signed.json")
-        engine.signed(compiled, signed)
+        path = Path(folder, "c.json")
         times["after warm(0.05)"] = _read(engine, engine.warmed(case, WARM_SECONDS), tokens)
-        engine.saved(case, unsigned, WARM_SECONDS)
-        loaded, times["load"] = _clocked(lambda: engine.load(unsigned))
+        engine.saved(case, path, WARM_SECONDS)
+        loaded, times["load"] = _clocked(lambda: engine.load(path))
         times["after load"] = _read(engine, loaded, tokens)
-        engine.forget()
-        loaded, times["signed load"] = _clocked(lambda: engine.load(signed, KEY))
-        times["after signed load"] = _read(engine, loaded, tokens)
     return times
 
 

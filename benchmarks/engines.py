@@ -25,7 +25,6 @@ from .cases import Case
 from .peers import Piece, lark, sequences
 
 # the spelling of our formats, for llguidance
-KEY = b"0123456789abcdef"  # of signed files, which nobody else reads
 _ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
@@ -114,13 +113,8 @@ class Ours(_Filled):
         self.warmed(case, seconds).save(path)
         self.forget()
 
-    def signed(self, compiled: Any, path: Path) -> None:
-        """Write a constraint with the states that it has met, and forget it."""
-        compiled.save(path, key=KEY)
-        self.forget()
-
-    def load(self, path: Path, key: bytes | None = None) -> Any:
-        return constrained.Constraint.load(path, self._vocabulary, key=key)
+    def load(self, path: Path) -> Any:
+        return constrained.Constraint.load(path, self._vocabulary)
 
     def start(self, compiled: Any) -> Any:
         return compiled.matcher()

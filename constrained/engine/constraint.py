@@ -87,8 +87,6 @@ class Constraint:
     that you wrote).
     """
 
-    loaded_states = 0  # that `load` took from a signed file; 0: none, and what it had was of no use here
-
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, options: CompileOptions) -> None:
         if not isinstance(vocabulary, Vocabulary):
             raise VocabularyError(
@@ -250,32 +248,31 @@ class Constraint:
 
     def save(
         self, path: str | os.PathLike[str], *,
-        formats: Mapping[str, ChatFormat] | None = None, key: bytes | None = None,
+        formats: Mapping[str, ChatFormat] | None = None,
     ) -> None:
         """Write the constraint into a file: the calls that made its grammar, fingerprints, and the places that `warm`
-        has visited; with a key, signed, also the states and masks that generations and `warm` have met.
+        has visited.
 
-        formats: formats of one's own that the grammar is of, by name; `load` needs them too.  key: 16 bytes or more.
+        formats: formats of one's own that the grammar is of, by name; `load` needs them too.
         Raises: GrammarError: the grammar was made by hand, or of what JSON does not hold.  OSError.
         """
-        importlib.import_module("constrained.integrations.stored").save(self, path, formats, key)
+        importlib.import_module("constrained.integrations.stored").save(self, path, formats)
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], vocabulary: Any, *,
-        formats: Mapping[str, ChatFormat] | None = None, key: bytes | None = None, **options: Any,
+        formats: Mapping[str, ChatFormat] | None = None, **options: Any,
     ) -> Constraint:
-        """Return the constraint that `save` wrote; without a key no code and no masks are read: it may be a stranger's.
+        """Return the constraint that `save` wrote; no code and no masks are read: it may be a stranger's.
 
         vocabulary: the one that it was saved with, or its tokenizer.  options: the bounds of `compile`; those of the
-        file's writer do not count.  key: the one that it was saved with; its states then serve if this very version of
-        the package, with the same `max_configurations`, has written them: see `loaded_states`.
-        Cost: a compile; 0.2 ms for 100 states, 15 ms once in a process.  `warm` begins with the places that were saved.
+        file's writer do not count.
+        Cost: a compile.  `warm` begins with the places that were saved.
         Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.
-        ConstrainedError: the file holds no constraint, or is not signed with the key.
+        ConstrainedError: the file holds no constraint.
         """
         stored = importlib.import_module("constrained.integrations.stored")
-        return cast("Constraint", stored.load(path, vocabulary, formats=formats, key=key, options=options))
+        return cast("Constraint", stored.load(path, vocabulary, formats=formats, options=options))
 
     # -- to study it: `constrained.research`, which loads with the first call ------------------------------------------
 

@@ -1,4 +1,4 @@
-"""A constraint ↔ a file that may come from a stranger; signed, it also holds states and masks.
+"""A constraint ↔ a file that may come from a stranger.
 
 What is written is not what was computed but what was asked for: the calls that made the grammar (`Grammar.recipe`), as
 JSON.  To load is to make these calls again, each of which checks its arguments as it would those of any caller, and to
@@ -7,15 +7,11 @@ no other file and cannot make a mask allow what the grammar does not; the worst 
 bounded by the loader's bounds and not by the file's.
 
 The places that `Constraint.warm` has visited are written as paths of tokens; `warm` visits them first after loading.
-Refused: to visit them at once, which takes ten times as long as all else.
-
-With a key, states and masks follow (`engine.saved_states`).  Nothing short of making a mask again can check one, so
-they are believed, of whoever has the key: the whole file is signed (`engine.signed`), and a reader with the same key
-refuses what is not.  A table that other code has written is left alone, and the calls serve.  A reader without a key
-reads the calls only.
+Refused: to visit them at once, which takes ten times as long as all else; to keep states and masks, which nothing short
+of making them again could check.
 
 Left out: grammars whose rules were put together by hand or changed afterwards, formats that were respelled, Lark files
-that import others. Tested in tests/test_stored.py, the states in tests/test_saved_states.py.
+that import others. Tested in tests/test_stored.py.
 """
 
 from __future__ import annotations
@@ -28,8 +24,6 @@ from typing import Any
 
 from constrained.engine.constraint import Constraint
 from constrained.engine.options import CompileOptions
-from constrained.engine.saved_states import add, dump
-from constrained.engine.signed import ROOM, check_key, opened, sealed, text_of
 from constrained.engine.tokens.saved import replace_file
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
@@ -64,11 +58,8 @@ def save(
     constraint: Constraint,
     path: str | os.PathLike[str],
     formats: Mapping[str, ChatFormat] | None = None,
-    key: bytes | None = None,
 ) -> None:
     """Write a constraint into a file; see `Constraint.save`."""
-    if key is not None:
-        check_key(key)
     grammar = constraint.grammar
     parts = _parts(grammar)
     _compare(
@@ -86,7 +77,7 @@ def save(
         raise ConstrainedError(
             "the constraint is too large to save", because=f"it takes {len(data):,} bytes, the limit is {MOST_BYTES:,}"
         )
-    replace_file(path, [data] if key is None else sealed(data, dump(constraint, MOST_BYTES - len(data) - ROOM), key))
+    replace_file(path, [data])
 
 
 def load(
@@ -94,7 +85,6 @@ def load(
     vocabulary: Any,
     *,
     formats: Mapping[str, ChatFormat] | None,
-    key: bytes | None,
     options: Mapping[str, Any],
 ) -> Constraint:
     """Return the constraint that a file describes; see `Constraint.load`."""
@@ -102,8 +92,7 @@ def load(
     if unknown:
         raise ConstrainedError(f"load takes no {unknown[0]!r}", instead="one of: " + ", ".join(_BOUNDS))
     data = _read(path)
-    states = b"" if key is None else opened(path, data, key)
-    content = _content(path, text_of(data))
+    content = _content(path, data)
     table = vocabulary if isinstance(vocabulary, Vocabulary) else vocabulary_of(vocabulary)
     found, wanted = table.fingerprint, content["vocabulary"]["fingerprint"]
     if found != wanted:
@@ -129,8 +118,6 @@ def load(
             instead="compile again, and save")
     constraint = Constraint(grammar, table, CompileOptions(spell_missing=content["spell_missing"], **options))
     constraint.remember(content["visited"])
-    if key is not None:
-        constraint.loaded_states = add(constraint, states)
     return constraint
 
 

@@ -297,17 +297,15 @@ cdef struct Row:                    # 256 successors: DEAD, UNKNOWN or a state e
 
 
 cdef struct State:
-    # numbers in `configurations`: pairs machine state, stack; of an unread state: the state before it, and 0
+    # numbers in `configurations`: pairs machine state, stack
     int32_t first, count
     Row* row                        # or NULL
     Mask* mask                      # PERF: kept here for `Composer`; NULL: not asked for yet
     int32_t light                   # PERF: kept here for `Walk`: the state without its texts, or UNKNOWN
-    # without a row: the one successor that has been asked for, or UNKNOWN, and its byte; of an unread state, which has
-    # a row: the symbol that leads to it
+    # without a row: the one successor that has been asked for, or UNKNOWN, and its byte
     int32_t only
     uint8_t only_byte
     uint8_t flags
-    bint unread                     # loaded: its configurations are found when something asks for them, see `read`
 
 
 cdef inline int successor(const Row* row, int byte) noexcept nogil:
@@ -336,19 +334,16 @@ cdef class Automaton:
     cdef Map ids
     cdef Ints next                  # the next state with the same hash, -1: none
     cdef Map named                  # (state, token) -> the successor over a token that the machine names
-    cdef dict names                 # unread state -> such tokens, of states that have some
     cdef Arena rows                 # memory of rows and their blocks
     cdef int32_t* marks             # (256,) a row in the making; zeros between
     cdef int32_t* dead_block        # (16,) DEAD
     cdef int32_t* unknown_block     # (16,) UNKNOWN
     cdef Ints seeds                 # configurations that are about to be closed
     cdef int low, high              # bytes around the one of a step that lead to the same state
-    cdef Ints chain                 # unread states on the way to one that is being read
 
     cdef int enter(self, int q, int stack, int flags) except -1
     cdef int close(self, const Ints* seeds, int flags) except -1
     cdef int intern(self, const Ints* configurations, int flags) except -1
-    cdef int read(self, int state) except -1
     cdef Row* row(self, int state) except NULL
     cdef Row* marked_row(self) except NULL
     cdef int step(self, int state, int byte) except -1

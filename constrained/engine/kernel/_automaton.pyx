@@ -19,7 +19,7 @@ from constrained.engine.memory._memory cimport (
     ints_put, ints_room, map_add, map_find, map_free, map_get, map_put, map_room, mix, pair, released, SLICE, work)
 
 from constrained.engine.twin.spelling import decode, spellings, variants
-from constrained.errors import ConstrainedError, LimitExceeded
+from constrained.errors import LimitExceeded
 from constrained.machine import Bytes, Dispatch, END, Quoting, Text
 
 
@@ -1478,11 +1478,8 @@ cdef inline void narrow(Positions positions, int position, int byte, int* low, i
 #
 # Owns: states and their rows of successors.  Borrows: the closure; machines, stacks and positions inside texts, to move
 # configurations over a byte; the trie, for the bytes of tokens; the meter of work.
-# Invariants: equal sets with equal flags have one number, *unread* states aside; configurations are sorted by machine
-# state and all live, so every state but DEAD leads to a word; a successor that is known never changes.
-# Unread states come from a file (`add_saved`): one has a row, flags, perhaps a mask, and the way to it, but its
-# configurations are found when something asks for them: `read` first, then look.  A second state with the same
-# configurations may then be there, which costs memory and nothing else.  Exhausted states are never unread.
+# Invariants: equal sets with equal flags have one number; configurations are sorted by machine state and all live, so
+# every state but DEAD leads to a word; a successor that is known never changes.
 # Plain twin: `twin.automaton.PlainKernel`, `step_byte`, `_after_token`, `_intern`.
 #
 # PERF: a row is sixteen blocks, most of which are shared, 250 bytes as a rule instead of 1 KB: fresh memory costs 0.15
@@ -1508,7 +1505,6 @@ cdef class Automaton:
         self.dead_block, self.unknown_block = self.marks + 256, self.marks + 272
         memset(self.unknown_block, 0xFF, 64)
         memset(&nothing, 0, sizeof(Ints))
-        self.names = {}
         self.intern(&nothing, 0)                                # DEAD
 
     def __dealloc__(self):
@@ -1523,14 +1519,12 @@ cdef class Automaton:
         ints_free(&self.configurations)
         ints_free(&self.next)
         ints_free(&self.seeds)
-        ints_free(&self.chain)
         map_free(&self.ids)
         map_free(&self.named)
 
     cdef int clear(self) except -1:
         """Give all memory back; no state has a number any more."""
         self.release()
-        self.names = {}
         self.bytes = 0
         return 0
 
@@ -1603,37 +1597,6 @@ cdef class Automaton:
         self.bytes += 80 + 4 * count
         return fresh
 
-    cdef int read(self, int state) except -1:
-        """Find the configurations of a state that was loaded, from the nearest state before it that has some.
-
-        Invariant: the states before an unread one are fewer with each step back; what has been read stays, also where
-        the work is broken off.
-        """
-        cdef State* at
-        cdef State* found
-        cdef int same
-        self.chain.size = 0
-        while self.states[state].unread:
-            ints_add(&self.chain, state)
-            state = self.states[state].first
-        while self.chain.size:
-            self.chain.size -= 1
-            state = self.chain.at[self.chain.size]
-            same = self.moved(self.states[state].first, self.states[state].only)
-            at, found = &self.states[state], &self.states[same]
-            if not found.count or found.flags != at.flags:
-                raise ConstrainedError(
-                    "a saved state is none of this grammar", because="the file was signed, but its table is wrong",
-                    instead="compile again, and save")
-            at.first, at.count, at.only, at.unread = found.first, found.count, UNKNOWN, False
-            if at.mask == NULL:
-                at.mask = found.mask
-            elif found.mask == NULL:
-                found.mask = at.mask
-            if self.meter.ticks >= SLICE:
-                self.meter.flush()
-        return 0
-
     # -- successors ----------------------------------------------------------------------------------------------------
 
     cdef Row* row(self, int state) except NULL:
@@ -1703,8 +1666,6 @@ cdef class Automaton:
     cdef int step(self, int state, int byte) except -1:
         """Compute the successor over one byte and keep it, in a row also for bytes of its block that are like it."""
         cdef int i, target
-        if self.states[state].unread:
-            self.read(state)
         self.low, self.high = byte & 0xF0, byte | 0x0F
         target = self.moved(state, byte)
         self.keep(state, byte, target)
@@ -1713,7 +1674,7 @@ cdef class Automaton:
         return target
 
     cdef int moved(self, int state, int symbol) except -1:
-        """Compute the successor of a state, which has been read, over a symbol."""
+        """Compute the successor of a state over a symbol."""
         self.seeds.size = 0
         if symbol < NAME:
             self.seed_byte(state, symbol)
@@ -1778,8 +1739,6 @@ cdef class Automaton:
         """
         cdef int i, target, first, after = successor(self.row(state), byte)
         if after == UNKNOWN:
-            if self.states[state].unread:
-                self.read(state)
             first = self.states[state].first
             for i in range(first, first + self.states[state].count, 2):
                 target = self.target(self.configurations.at[i], byte)
@@ -1795,7 +1754,7 @@ cdef class Automaton:
         cdef const int32_t* targets
         cdef Row* row
         memset(bytes_, 0, 4 * sizeof(uint64_t))
-        if not self.states[state].count and not self.states[state].unread:
+        if not self.states[state].count:
             return 0
         row = self.row(state)
         for block in range(16):
@@ -1823,10 +1782,6 @@ cdef class Automaton:
         cdef int target = map_get(&self.named, state, token)
         if target >= 0:
             return target
-        if self.states[state].unread:
-            if token not in self.names.get(state, ()):
-                return DEAD
-            self.read(state)
         target = self.moved(state, NAME + token)
         if target != DEAD:
             self.keep_name(state, token, target)
@@ -1842,8 +1797,6 @@ cdef class Automaton:
         """Return the special tokens that may come next."""
         cdef int i, j, q, first = self.states[state].first
         cdef Machine* m
-        if self.states[state].unread:
-            return set(self.names.get(state, ()))
         named = set()
         for i in range(first, first + self.states[state].count, 2):
             q = self.configurations.at[i]

@@ -30,22 +30,21 @@ from cpython.mem cimport PyMem_RawCalloc
 from cpython.pythread cimport (
     PyThread_acquire_lock, PyThread_allocate_lock, PyThread_release_lock, PyThread_type_lock, WAIT_LOCK)
 from cython cimport final, initializedcheck
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from constrained.engine.kernel._automaton cimport (
     ACCEPTING, AFTER, ALIKE, Automaton, BEGIN, BOTTOM, Closure, DEAD, DISPATCH, Dispatches, ENDS, ENTRY, EXITS,
-    EXPANDED, Expansion, FINAL, KEYED, known_successor, LEAVES, Machine, Machines, Mask, NAME, NAMED, NEXT, Objects,
-    OTHER, OUTSIDE, PLAIN, POSITION, RECORDS, Stacks, State, Table, UNKNOWN, Written, WrittenKeys)
+    EXPANDED, Expansion, FINAL, KEYED, known_successor, LEAVES, Machine, Machines, Mask, NAMED, NEXT, Objects, OTHER,
+    OUTSIDE, PLAIN, POSITION, RECORDS, Stacks, State, Table, UNKNOWN, Written, WrittenKeys)
 from constrained.engine.kernel._masks cimport (
     BLOCK, buffer_begin, buffer_clear, buffer_doubt, buffer_doubt_new, buffer_end, buffer_has, buffer_node,
     buffer_token, buffer_tokens, buffer_words, Builder, Counter, FiniteTexts, IndependentMask, IndependentMasks,
-    is_same_mask, listed, mask_bytes, mask_has, MaskBuffer, MOST_LISTED, next_touched, pack, RECORD, stored, Unions,
-    unpack, Walk)
+    is_same_mask, mask_bytes, mask_has, MaskBuffer, MOST_LISTED, next_touched, pack, stored, Unions, unpack, Walk)
 from constrained.engine.kernel._texts cimport BODY, LanguageAt, Languages, Position, Positions
 from constrained.engine.memory._memory cimport (
-    allotted, Arena, arena_free, arena_take, arena_undo, cleared, enlarged, huge_ready, Ints, ints_add, ints_extend,
-    ints_free, ints_put, ints_room, ints_widen, LITTLE, Map, map_add, map_find, map_free, map_get, map_put,
-    map_room, map_widen, Meter, pair, released, SMALL, Turnstile, work)
+    allotted, Arena, arena_free, arena_undo, cleared, enlarged, huge_ready, Ints, ints_add, ints_extend, ints_free,
+    ints_put, ints_room, ints_widen, LITTLE, Map, map_add, map_find, map_free, map_get, map_put, map_room, map_widen,
+    Meter, pair, released, SMALL, Turnstile, work)
 from constrained.engine.tokens._tokens cimport Trie, TrieNode
 
 from constrained.engine.tokens.bitmask import misfit, number
@@ -396,7 +395,6 @@ cdef class MemberEnds:
         cdef int i, q, place, count, comma = -1, gap = -1
         if self.walk.leaving != NULL or self.walk.bare or self.automaton.states[state].flags:
             return False
-        self.automaton.read(state)
         count, end.set, end.closes = self.automaton.states[state].count, -1, False
         if not 2 <= count <= 6:
             return False
@@ -1004,7 +1002,6 @@ cdef class SharedStates:
         cdef bint texts = True
         if self.automaton.states[state].flags:
             return False
-        self.automaton.read(state)
         first = self.automaton.states[state].first
         last = first + self.automaton.states[state].count
         for i in range(first, last, 2):
@@ -1284,10 +1281,6 @@ cdef class Composer:
 
     cdef Mask* compose(self, int state) except NULL:
         """Return the mask of a state."""
-        if self.automaton.states[state].unread:
-            self.automaton.read(state)
-            if self.automaton.states[state].mask != NULL:
-                return self.automaton.states[state].mask
         return self.made(state)
 
     cdef Mask* made(self, int state) except NULL:
@@ -1872,7 +1865,7 @@ cdef class Kernel:
         """Say whether nothing can follow."""
         if state >= self.automaton.count:
             raise Preempted
-        return self.automaton.states[state].count == 0 and not self.automaton.states[state].unread
+        return self.automaton.states[state].count == 0
 
     def named_tokens(self, int state):
         """Return the special tokens that may come next."""
@@ -2417,7 +2410,6 @@ def _number(int number, int count, kind):
 def configurations(Kernel kernel, int state):
     """Return [(machine state, stack)] of an automaton state; odd machine states are positions inside a text."""
     _number(state, kernel.automaton.count, "state")
-    _within(kernel, lambda: _read(kernel, state))
     first = kernel.automaton.states[state].first
     numbers = numbers_of(&kernel.automaton.configurations)[first:first + kernel.automaton.states[state].count]
     return list(zip(numbers[::2], numbers[1::2]))
@@ -2479,10 +2471,6 @@ def _expand(Kernel kernel, int machine):
 
 def _language(Kernel kernel, int position):
     return kernel.languages.object_of(kernel.positions.at[position].language)
-
-
-def _read(Kernel kernel, int state):
-    return kernel.automaton.read(state)
 
 
 def _split(Kernel kernel, int state):
@@ -2695,556 +2683,3 @@ cdef class Preparation:
             if target >= 0:
                 self.add(&self.inner, MOST_INNER, 2 * kernel.positions.body(spelling, target) + 1)
         return 0
-
-
-# ======================================================================================================================
-# The table of a saved constraint: where its arrays are in the bytes of a file, and whether they are one.
-#
-# Owns: the bytes, which nobody else can change.  Borrows: nothing.
-# Invariants: once `fits` is true, no number of the table leads out of an array of it, of a mask or of a row.
-# Plain twin: none, as the plain kernel uses no tables; tests/test_saved_states.py changes each kind of number.
-#
-# PERF: the same with numpy, some sixty calls whose code is not in the cache, took 0.5 ms, half of what a load may take.
-# ======================================================================================================================
-
-cdef enum:
-    EXHAUSTED = 4                   # beside the flags of a state: nothing can follow
-
-cdef enum:
-    SIZES = 9       # numbers at the beginning
-    FLAGS = 8       # the end of what flags may be
-
-
-cdef bint within(const int32_t* numbers, int64_t count, int stride, int64_t least, int64_t end) noexcept:
-    """Say whether every number of a column is in [least, end)."""
-    cdef int64_t i
-    for i in range(count):
-        if not least <= numbers[i * stride] < end:
-            return False
-    return True
-
-
-cdef bint add_up(const int32_t* counts, int64_t count, int stride, int64_t total) noexcept:
-    """Say whether the counts of a column, none of them negative, have a sum."""
-    cdef int64_t i, found = 0
-    for i in range(count):
-        if counts[i * stride] < 0:
-            return False
-        found += counts[i * stride]
-    return found == total
-
-
-cdef bint precede(const int32_t* numbers, int64_t count, int stride, int64_t least) noexcept:
-    """Say whether every number of a column is at least so large and smaller than its own place."""
-    cdef int64_t i
-    for i in range(count):
-        if not least <= numbers[i * stride] < i:
-            return False
-    return True
-
-
-@final
-cdef class SavedTable:
-    """A table over a vocabulary of some tokens."""
-
-    cdef bytes data
-    # how many: states, runs, names, masks, blocks, whole masks, those written out, changes, maps
-    cdef readonly int states, runs, names, masks, blocks, wholes, raws, changes, maps
-    cdef int words, width, tokens   # words of a mask, and filled up to whole blocks; tokens of the vocabulary
-    # by state; the start is the first, and the one before another is before it
-    cdef const int32_t* before      # (states,) the state before it on the way from the start; -1: the start
-    cdef const int32_t* symbols     # (states,) the byte between, or NAME + token
-    cdef const int32_t* ends        # (states,) where its runs end; they begin where those of the state before end
-    cdef const int32_t* dead        # (states,) the map of the bytes that lead nowhere
-    cdef const int32_t* which       # (states,) the number of its mask, -1: not known
-    cdef const int32_t* targets     # (runs,) the state that the bytes of a run lead to
-    cdef const int32_t* named       # (names, 3) a state, a token that it names, the state behind it or -1
-    cdef const int32_t* listed      # (masks, 2) the whole mask that it is like or -1, the empty one; blocks that differ
-    cdef const int32_t* records     # (blocks, RECORD) a block that differs: its number and its words
-    # (wholes, 3) the one before that it is like or -1, the empty one; one of `raw` or -1; words that differ
-    cdef const int32_t* whole
-    cdef const int32_t* changed     # (changes, 2) a word that differs: its number and itself
-    cdef const int32_t* raw         # (raws, width) words
-    cdef const uint8_t* flags       # (states,)
-    cdef const uint8_t* bytes_      # (runs, 2) the first byte and the last one
-    cdef const uint8_t* map         # (maps, 32) bit i: byte i leads nowhere
-
-    def __cinit__(self, bytes data, int tokens):
-        self.data, self.tokens = data, tokens
-        self.words = (tokens + 31) // 32
-        self.width = (self.words + BLOCK - 1) // BLOCK * BLOCK
-
-    def fits(self):
-        """Say whether the bytes are a table, every number of which is within its bounds."""
-        return (self.find() and self.states_fit() and self.successors_fit() and self.masks_fit()
-                and self.wholes_fit())
-
-    def held(self):
-        """Return how many bytes a kernel takes for it at most; an estimate."""
-        return (1_200 * <long>self.states + 4 * RECORD * <long>self.blocks + 60 * <long>self.names
-                + 32 * <long>self.masks + 4 * <long>self.wholes * self.width)
-
-    cdef bint find(self) noexcept:
-        """Find the arrays; say whether there are as many bytes as they take."""
-        cdef const char* at = self.data
-        cdef const int32_t* numbers = <const int32_t*>at
-        cdef int64_t end, more
-        if len(self.data) < 4 * SIZES or not within(numbers, SIZES, 1, 0, <int64_t>1 << 31):
-            return False
-        self.states, self.runs, self.names, self.masks, self.blocks, self.wholes, self.raws, self.changes, self.maps = (
-            numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7], numbers[8])
-        end = SIZES + 5 * <int64_t>self.states + self.runs + 3 * <int64_t>self.names + 2 * <int64_t>self.masks
-        end += RECORD * <int64_t>self.blocks + 3 * <int64_t>self.wholes + 2 * <int64_t>self.changes
-        end += self.width * <int64_t>self.raws
-        more = self.states + 2 * <int64_t>self.runs + 32 * <int64_t>self.maps
-        if not self.states or 4 * end + more != len(self.data):
-            return False
-        self.before = numbers + SIZES
-        self.symbols, self.ends = self.before + self.states, self.before + 2 * self.states
-        self.dead, self.which = self.ends + self.states, self.ends + 2 * self.states
-        self.targets = self.which + self.states
-        self.named = self.targets + self.runs
-        self.listed = self.named + 3 * self.names
-        self.records = self.listed + 2 * self.masks
-        self.whole = self.records + RECORD * self.blocks
-        self.changed = self.whole + 3 * self.wholes
-        self.raw = self.changed + 2 * self.changes
-        self.flags = <const uint8_t*>(numbers + end)
-        self.bytes_ = self.flags + self.states
-        self.map = self.bytes_ + 2 * self.runs
-        return True
-
-    cdef bint states_fit(self) noexcept:
-        cdef int i
-        for i in range(self.states):
-            if self.flags[i] >= FLAGS or self.flags[i] == EXHAUSTED:     # which would be DEAD
-                return False
-        return (precede(self.before, self.states, 1, -1) and within(self.before + 1, self.states - 1, 1, 0, self.states)
-                and within(self.symbols + 1, self.states - 1, 1, 0, NAME + <int64_t>self.tokens)
-                and within(self.dead, self.states, 1, 0, self.maps)
-                and within(self.which, self.states, 1, -1, self.masks))
-
-    cdef bint successors_fit(self) noexcept:
-        cdef int64_t i, last = 0
-        for i in range(self.states):
-            if self.ends[i] < last:
-                return False
-            last = self.ends[i]
-        for i in range(self.runs):
-            if self.bytes_[2 * i] > self.bytes_[2 * i + 1]:
-                return False
-        return (last == self.runs and within(self.targets, self.runs, 1, 0, self.states)
-                and within(self.named, self.names, 3, 0, self.states)
-                and within(self.named + 1, self.names, 3, 0, self.tokens)
-                and within(self.named + 2, self.names, 3, -1, self.states))
-
-    cdef bint masks_fit(self) noexcept:
-        return (within(self.listed, self.masks, 2, -1, self.wholes)
-                and add_up(self.listed + 1, self.masks, 2, self.blocks)
-                and within(self.records, self.blocks, RECORD, 0, self.width // BLOCK))
-
-    cdef bint wholes_fit(self) noexcept:
-        return (precede(self.whole, self.wholes, 3, -1) and within(self.whole + 1, self.wholes, 3, -1, self.raws)
-                and add_up(self.whole + 2, self.wholes, 3, self.changes)
-                and within(self.changed, self.changes, 2, 0, self.width))
-
-
-# ======================================================================================================================
-# What a kernel knows of the states behind a start, as flat arrays, which `engine.saved_states` writes into a file.
-#
-# Listed is what can be reached over successors that are known, as far as it leads to a state whose mask is known or
-# that ends a word: what a generation passes that goes where others have been.  States that only a walk of the trie has
-# met are left out, in some grammars nineteen in twenty.
-#
-# Owns: nothing beyond a call.  Borrows: a kernel, which it enters as any other caller does, and does not change.
-# Invariants: each state but the start comes behind the one that it was reached from.
-# Plain twin: none, as the plain kernel makes all again; masks are compared with its in tests/test_saved_states.py.
-# ======================================================================================================================
-
-cdef object as_array(const Ints* numbers):
-    """Return a copy of some numbers, (size,) int32."""
-    found = np.empty(numbers.size, np.int32)
-    cdef int32_t[::1] view = found
-    if numbers.size:
-        memcpy(&view[0], numbers.at, 4 * <size_t>numbers.size)
-    return found
-
-
-@final
-cdef class Survey:
-    """What can be reached from a state, in the order of its distance."""
-
-    cdef Kernel kernel
-    cdef Automaton automaton
-    cdef Ints states                # numbers in the kernel
-    cdef Ints before, symbols       # places in `states`, and what is read between
-    cdef Ints sources, targets      # places of edges over bytes and names; a target that is DEAD has none
-    cdef Map places                 # number in the kernel -> place
-    cdef int most
-
-    def __cinit__(self, Kernel kernel, int start, int most):
-        self.kernel, self.automaton, self.most = kernel, kernel.automaton, most
-        self.reach(start, -1, -1)
-
-    def __dealloc__(self):
-        ints_free(&self.states)
-        ints_free(&self.before)
-        ints_free(&self.symbols)
-        ints_free(&self.sources)
-        ints_free(&self.targets)
-        map_free(&self.places)
-
-    cdef int reach(self, int state, int before, int symbol) except -1:
-        """Note an edge to a state, and the state if it is new and not too many are there."""
-        cdef int place = map_get(&self.places, state, 0)
-        if place < 0:
-            if self.states.size >= self.most:
-                return 0
-            place = ints_add(&self.states, state)
-            map_put(&self.places, state, 0, place)
-            ints_add(&self.before, before)
-            ints_add(&self.symbols, symbol)
-        if before >= 0:
-            ints_add(&self.sources, before)
-            ints_add(&self.targets, place)
-        return 0
-
-    cdef int reach_all(self) except -1:
-        """Follow all successors that are known."""
-        cdef int at = 0, state, byte, after
-        while at < self.states.size:
-            state = self.states.at[at]
-            for byte in range(256):
-                after = known_successor(&self.automaton.states[state], byte)
-                if after > DEAD:
-                    self.reach(after, at, byte)
-            for token in sorted(self.automaton.named_tokens(state)):
-                after = map_get(&self.automaton.named, state, token)
-                if after > DEAD:
-                    self.reach(after, at, NAME + <int>token)
-            at += 1
-        return 0
-
-    cdef object useful(self):
-        """Return of each place whether it leads to a state whose mask is known or that ends a word: (places,) bool."""
-        cdef int i, place, count = self.states.size
-        cdef State* state
-        sources, targets = as_array(&self.sources), as_array(&self.targets)
-        order = np.argsort(targets, kind="stable")
-        cdef int32_t[::1] back = sources[order]
-        cdef int32_t[::1] begins = np.searchsorted(targets[order], np.arange(count + 1)).astype(np.int32)
-        cdef uint8_t[::1] found = np.zeros(count, np.uint8)
-        todo = []
-        for place in range(count):
-            state = &self.automaton.states[self.states.at[place]]
-            if state.mask != NULL or state.flags & FINAL:
-                found[place] = True
-                todo.append(place)
-        while todo:
-            place = todo.pop()
-            for i in range(begins[place], begins[place + 1]):
-                if not found[back[i]]:
-                    found[back[i]] = True
-                    todo.append(back[i])
-        found[0] = True
-        return np.asarray(found).astype(bool)
-
-    cdef int write_row(self, int at, const int32_t* kept, Ints* runs, uint8_t* dead) except -1:
-        """Write the successors of a place: runs of bytes (first, last, target), and which bytes lead nowhere."""
-        cdef int byte, after, place, last = -1, state = self.states.at[at]
-        cdef State* found = &self.automaton.states[state]
-        if found.row == NULL:
-            self.automaton.mark(state)
-        for byte in range(256):
-            after = known_successor(found, byte)
-            if found.row == NULL and after == UNKNOWN and self.automaton.marks[byte] == DEAD:
-                after = DEAD
-            if after == DEAD:
-                dead[byte >> 3] |= <uint8_t>(1 << (byte & 7))
-            place = map_get(&self.places, after, 0) if after > DEAD else -1
-            place = kept[place] if place >= 0 else -1
-            if place >= 0 and place == last:
-                runs.at[runs.size - 2] = byte
-            elif place >= 0:
-                ints_add(runs, byte)
-                ints_add(runs, byte)
-                ints_add(runs, place)
-            last = place
-        memset(self.automaton.marks, 0, 4 * 256)
-        return 0
-
-
-def survey(Kernel kernel, int start, int most):
-    """Return what can be reached from a start, at most so many states, as arrays by name; see `SavedTable`.
-
-    Raises: Preempted: the kernel was emptied.
-    """
-    cdef Survey found
-    kernel.enter(None)
-    try:
-        kernel.check(start)
-        found = Survey(kernel, start, most)
-        found.reach_all()
-        return {**listed_states(found), **listed_masks(found)}
-    except BaseException:
-        kernel.drop()
-        raise
-    finally:
-        kernel.leave()
-
-
-cdef dict listed_states(Survey found):
-    """Return the arrays of states, of which those that lead to no mask are left out; `found` then has the others."""
-    cdef Automaton automaton = found.automaton
-    cdef Ints runs, named
-    cdef int i, state, place, count
-    useful = found.useful()
-    numbers = np.where(useful, np.cumsum(useful) - 1, -1).astype(np.int32)
-    cdef int32_t[::1] kept = numbers
-    order = np.flatnonzero(useful).astype(np.int32)
-    cdef int32_t[::1] places = order
-    count = len(order)
-    flags, begins = np.zeros(count, np.uint8), np.zeros(count + 1, np.int32)
-    cdef uint8_t[::1] flag = flags
-    cdef int32_t[::1] begin = begins
-    dead = np.zeros((count, 32), np.uint8)
-    cdef uint8_t[:, ::1] nowhere = dead
-    memset(&runs, 0, sizeof(Ints))
-    memset(&named, 0, sizeof(Ints))
-    try:
-        for i in range(count):
-            place = places[i]
-            state = found.states.at[place]
-            flag[i] = automaton.states[state].flags
-            if not automaton.states[state].count and not automaton.states[state].unread:
-                flag[i] |= EXHAUSTED
-            found.write_row(place, &kept[0], &runs, &nowhere[i, 0])
-            begin[i + 1] = runs.size // 3
-            for token in sorted(automaton.named_tokens(state)):
-                place = map_get(&automaton.named, state, token)
-                place = map_get(&found.places, place, 0) if place > DEAD else -1
-                ints_add(&named, i)
-                ints_add(&named, token)
-                ints_add(&named, kept[place] if place >= 0 else -1)
-        before, symbols = as_array(&found.before)[order], as_array(&found.symbols)[order]
-        before[1:] = numbers[before[1:]]
-        states = as_array(&found.states)[order]
-        found.states.size = 0
-        for i in range(count):
-            ints_add(&found.states, states[i])
-        return {"before": before, "symbols": symbols, "flags": flags, "begins": begins, "dead": dead,
-                "runs": as_array(&runs).reshape(-1, 3), "named": as_array(&named).reshape(-1, 3)}
-    finally:
-        ints_free(&runs)
-        ints_free(&named)
-
-
-cdef dict listed_masks(Survey found):
-    """Return which mask each place has (-1: not known), of each mask the number of the whole one that it is like or -1
-    and records of the blocks that differ, and the whole ones."""
-    cdef Automaton automaton = found.automaton
-    cdef int i, words = found.kernel.trie.words
-    cdef Mask* mask
-    cdef const uint32_t* whole
-    which = np.full(found.states.size, -1, np.int32)
-    known, likes, wholes, records, numbers = {}, [], {}, [], {<size_t>NULL: -1}
-    for i in range(found.states.size):
-        mask = automaton.states[found.states.at[i]].mask
-        if mask == NULL:
-            continue
-        number = known.setdefault(<size_t>mask, len(likes))
-        which[i] = number
-        if number < len(likes):
-            continue
-        whole = <const uint32_t*>listed(mask) if mask.count < 0 else mask.base
-        if <size_t>whole not in numbers:
-            numbers[<size_t>whole] = wholes.setdefault(copied(whole, words), len(wholes))
-        likes.append(numbers[<size_t>whole])
-        records.append((<char*>listed(mask))[:4 * RECORD * mask.count] if mask.count > 0 else b"")
-    return {"which": which, "likes": likes, "records": records, "wholes": list(wholes)}
-
-
-cdef bytes copied(const uint32_t* words, int count):
-    """Return the words of a mask, filled up with zeros to a whole block."""
-    return (<const char*>words)[:4 * <size_t>count] + bytes(4 * ((BLOCK - count % BLOCK) % BLOCK))
-
-
-# ======================================================================================================================
-# The states and masks of a table become those of a kernel.
-#
-# The table is laid over what the kernel knows from the start on: a state that it knows by the same way is that state,
-# and learns what it did not know; others are made as *unread* ones (see `_automaton.Automaton`), with their successors
-# and masks, without configurations.  So a table may be loaded twice, or beside others, into a kernel that is in use.
-#
-# Refused: a kernel of its own class that answers from the table and is left for a real one where it does not know on: a
-# text would then be read again from its start, and nothing else that is asked of kernels could be asked of it.
-#
-# Owns: nothing beyond a call.  Borrows: a kernel, which it enters as any other caller does, and to which all belongs
-# that is made: states and rows to the automaton, masks to the composer's arena; a table that fits.
-# Invariants: before the last step, `link`, nothing leads to what is made here, so what an exception leaves behind is
-# memory and no more.
-# Plain twin: none, as the plain kernel makes all again; masks are compared with its in tests/test_saved_states.py.
-# ======================================================================================================================
-
-cdef enum:
-    NAMES = 100         # bytes of a name that an unread state has
-
-
-@final
-cdef class Addition:
-    """A table while it is laid over a kernel: which state of the kernel each of its states is."""
-
-    cdef Kernel kernel
-    cdef Automaton automaton
-    cdef SavedTable table
-    cdef Ints numbers               # of each state
-    cdef int fresh                  # states from this number on are made here
-
-    def __cinit__(self, Kernel kernel, int start, SavedTable table):
-        self.kernel, self.automaton, self.table = kernel, kernel.automaton, table
-        self.fresh = self.automaton.count
-        ints_room(&self.numbers, table.states)
-        ints_put(&self.numbers, start)
-
-    def __dealloc__(self):
-        ints_free(&self.numbers)
-
-    cdef int place(self) except -1:
-        """Find the states that are there already, by the way from the start, and make the others, yet without rows."""
-        cdef Automaton automaton = self.automaton
-        cdef const int32_t* symbols = self.table.symbols
-        cdef Ints nothing
-        cdef int i, parent, known
-        memset(&nothing, 0, sizeof(Ints))
-        for i in range(1, self.table.states):
-            parent, known = self.numbers.at[self.table.before[i]], UNKNOWN
-            if parent < self.fresh and symbols[i] < NAME:
-                known = known_successor(&automaton.states[parent], symbols[i])
-            elif parent < self.fresh:
-                known = map_get(&automaton.named, parent, symbols[i] - NAME)
-            if known <= DEAD and self.table.flags[i] & EXHAUSTED:
-                known = automaton.intern(&nothing, self.table.flags[i] & ~EXHAUSTED)
-            elif known <= DEAD:
-                known = automaton.add(&nothing, self.table.flags[i])
-                automaton.states[known].first, automaton.states[known].only = parent, symbols[i]
-                automaton.states[known].unread = True
-            ints_put(&self.numbers, known)
-        return 0
-
-    cdef int set_rows(self) except -1:
-        """Give the states that were made here their successors."""
-        cdef Automaton automaton = self.automaton
-        cdef SavedTable table = self.table
-        cdef int32_t* marks = automaton.marks
-        cdef const uint8_t* map_
-        cdef int i, j, byte, state, first, last = 0
-        for i in range(table.states):
-            state, first, last = self.numbers.at[i], last, table.ends[i]
-            if not automaton.states[state].unread or automaton.states[state].row != NULL:
-                continue
-            map_ = table.map + 32 * <size_t>table.dead[i]
-            for byte in range(256):
-                marks[byte] = DEAD if map_[byte >> 3] >> (byte & 7) & 1 else UNKNOWN
-            for j in range(first, last):
-                for byte in range(table.bytes_[2 * j], table.bytes_[2 * j + 1] + 1):
-                    marks[byte] = self.numbers.at[table.targets[j]]
-            automaton.states[state].row = automaton.marked_row()
-        return 0
-
-    cdef int link(self) except -1:
-        """Give the states that were there the successors that they did not know."""
-        cdef SavedTable table = self.table
-        cdef int i, j, byte, state, first, last = 0
-        for i in range(table.states):
-            state, first, last = self.numbers.at[i], last, table.ends[i]
-            if state >= self.fresh:
-                continue
-            for j in range(first, last):
-                for byte in range(table.bytes_[2 * j], table.bytes_[2 * j + 1] + 1):
-                    if known_successor(&self.automaton.states[state], byte) == UNKNOWN:
-                        self.automaton.keep(state, byte, self.numbers.at[table.targets[j]])
-        return 0
-
-    cdef int name(self) except -1:
-        """Note which tokens the states name, and where these lead as far as that is known."""
-        cdef Automaton automaton = self.automaton
-        cdef const int32_t* named = self.table.named
-        cdef int i, state, token
-        for i in range(self.table.names):
-            state, token = self.numbers.at[named[3 * i]], named[3 * i + 1]
-            if state >= self.fresh and automaton.states[state].unread:
-                automaton.names.setdefault(state, []).append(token)
-                automaton.bytes += NAMES
-            if named[3 * i + 2] >= 0 and map_get(&automaton.named, state, token) < 0:
-                automaton.keep_name(state, token, self.numbers.at[named[3 * i + 2]])
-        return 0
-
-    cdef int set_masks(self) except -1:
-        """Give the states masks that have none."""
-        cdef Arena* arena = &self.kernel.composer.finished
-        cdef const int32_t* record = self.table.records
-        cdef const int32_t* listing = self.table.listed
-        cdef list wholes = self.wholes(), made = []
-        cdef size_t size
-        cdef Mask* mask
-        cdef int i, state
-        for i in range(self.table.masks):
-            size = 4 * RECORD * <size_t>listing[2 * i + 1]
-            mask = <Mask*>arena_take(arena, sizeof(Mask) + size)
-            mask.base, mask.count = NULL, listing[2 * i + 1]
-            if listing[2 * i] >= 0:
-                mask.base = <uint32_t*><size_t>wholes[listing[2 * i]]
-            memcpy(listed(mask), record, size)
-            record += RECORD * <size_t>listing[2 * i + 1]
-            self.kernel.composer.bytes += sizeof(Mask) + size
-            made.append(<size_t>mask)
-        for i in range(self.table.states):
-            state = self.numbers.at[i]
-            if self.table.which[i] >= 0 and self.automaton.states[state].mask == NULL:
-                self.automaton.states[state].mask = <Mask*><size_t>made[self.table.which[i]]
-        return 0
-
-    cdef list wholes(self):
-        """Return where the whole masks are now, which live as long as the kernel."""
-        cdef const int32_t* change = self.table.changed
-        cdef const int32_t* whole = self.table.whole
-        cdef size_t size = 4 * <size_t>self.table.width
-        cdef uint32_t* words
-        cdef list made = []
-        cdef int i, j
-        for i in range(self.table.wholes):
-            words = <uint32_t*>arena_take(&self.kernel.composer.finished, size)
-            self.kernel.composer.bytes += size
-            if whole[3 * i + 1] >= 0:
-                memcpy(words, self.table.raw + self.table.width * <size_t>whole[3 * i + 1], size)
-            elif whole[3 * i] >= 0:
-                memcpy(words, <uint32_t*><size_t>made[whole[3 * i]], size)
-            else:
-                memset(words, 0, size)
-            for j in range(whole[3 * i + 2]):
-                words[change[0]] = <uint32_t>change[1]
-                change += 2
-            made.append(<size_t>words)
-        return made
-
-
-def add_saved(Kernel kernel, int start, SavedTable table):
-    """Lay a table that `fits` over what is known from a start on.
-
-    Raises: Preempted: the kernel was emptied.  MemoryError: what was made until then may stay.
-    """
-    cdef Addition made
-    kernel.enter(None)
-    try:
-        kernel.check(start)
-        made = Addition(kernel, start, table)
-        made.place()
-        made.set_rows()
-        made.set_masks()
-        made.name()
-        made.link()
-    except BaseException:
-        kernel.drop()
-        raise
-    finally:
-        kernel.leave()

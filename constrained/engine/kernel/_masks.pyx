@@ -1445,7 +1445,6 @@ cdef class Walk:
     cdef int split(self, int state) except -1:
         cdef Automaton automaton = self.automaton
         cdef int i, q, stack, first, last
-        automaton.read(state)
         first = automaton.states[state].first
         last = first + automaton.states[state].count
         self.light.size = 0
