@@ -81,6 +81,15 @@ def shown(value: object, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def said_by(error: Exception) -> str:
+    """Return what an error of Python or of the system says, without its number and the path that the caller knows.
+
+    >>> said_by(FileNotFoundError(2, "No such file or directory", "/tmp/x"))
+    'no such file or directory'
+    """
+    return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)[:200]
+
+
 class ConstrainedError(Exception):
     """Base of all errors here; the parts of the message are attributes."""
 

@@ -55,11 +55,10 @@ def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
         if type(number) is not int or not 0 <= number <= MOST_REPEATS:
             raise GrammarError(
                 f"cannot repeat {shown(number, 50)} times",
-                because=f"the limit is {MOST_REPEATS:,}",
-                instead="a number from 0",
+                because=f"that is no number from 0 to {MOST_REPEATS:,}",
             )
     if most is not None and most < least:
-        raise GrammarError(f"cannot repeat from {least} to {most} times", because="there is no such number")
+        raise GrammarError(f"cannot repeat from {least} to {most} times", instead=f"from {most} to {least}")
     rules, (one,) = renamed((grammar,))
     # item_k derives up to k further words
     if most is None:
@@ -81,7 +80,8 @@ def choice(texts: Iterable[str]) -> Grammar:
     """
     given = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, (str, bytes)) else []
     if not given:
-        raise GrammarError("there is nothing to choose from", instead='a list of texts: ["yes", "no"]')
+        because = f"{shown(texts)} is no list of texts" if not isinstance(texts, list) else None
+        raise GrammarError("there is nothing to choose from", because=because, instead='["yes", "no"]')
     for text in given:
         _check_text(text)
     found = list(dict.fromkeys(given))

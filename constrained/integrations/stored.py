@@ -26,7 +26,7 @@ from constrained.engine.constraint import Constraint
 from constrained.engine.options import CompileOptions
 from constrained.engine.tokens.saved import replace_file
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
+from constrained.errors import ConstrainedError, GrammarError, VocabularyError, said_by, shown
 from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
 from constrained.integrations.held import vocabulary_of
@@ -133,7 +133,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
                 data += file.read(MOST_BYTES + 1 - _SMALL)
     except (OSError, TypeError, ValueError) as error:
         raise ConstrainedError(
-            "cannot read the constraint", where=shown(path, 200), because=str(error)[:200]
+            "cannot read the constraint", where=shown(path, 200), because=said_by(error)
         ) from error
     if len(data) > MOST_BYTES:
         raise ConstrainedError(

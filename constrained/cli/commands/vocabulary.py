@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from constrained.cli.inputs import TokenizerOption, read_vocabulary
-from constrained.errors import ConstrainedError
+from constrained.errors import ConstrainedError, said_by
 
 
 def vocabulary(
@@ -21,5 +21,5 @@ def vocabulary(
     try:
         found.save(out)
     except OSError as error:
-        raise ConstrainedError(f"cannot write {out}", because=str(error)) from error
+        raise ConstrainedError(f"cannot write {out}", because=said_by(error)) from error
     typer.echo(f"{out}: {found!r}, {Path(out).stat().st_size / 1e6:.1f} MB, fingerprint {found.fingerprint:.12}")

@@ -69,10 +69,10 @@ def misfit(bitmask: Any, row: int, words: int) -> BitmaskError:
     """Return the error for a bitmask that does not fit.
 
     >>> print(misfit(np.zeros(3, np.float32), 0, 3).because)
-    it is a float32 array of shape (3,); row 0 with 3 words was to be written
+    it is an array of float32, shape (3,); row 0 with 3 words was to be written
     """
     found = (
-        f"a {bitmask.dtype} array of shape {bitmask.shape}"
+        f"an array of {bitmask.dtype}, shape {bitmask.shape}"
         if isinstance(bitmask, np.ndarray)
         else f"a {type(bitmask).__name__}"
     )

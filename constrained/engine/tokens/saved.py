@@ -35,7 +35,7 @@ import numpy.typing as npt
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.layout import COUNTS, Layout, shapes
 from constrained.engine.tokens.vocabulary_checks import MOST, check_rest, checked_special, checked_stop
-from constrained.errors import ConstrainedError, VocabularyError, shown
+from constrained.errors import ConstrainedError, VocabularyError, said_by, shown
 
 MAGIC = b"constrained vocabulary 1\n"
 MOST_HEADER = 1 << 24  # bytes
@@ -97,7 +97,7 @@ def read(path: str | os.PathLike[str]) -> SavedTable:
         if isinstance(error, VocabularyError):
             raise
         raise VocabularyError(
-            "cannot read the vocabulary", where=shown(path, 200), because=str(error)[:200]
+            "cannot read the vocabulary", where=shown(path, 200), because=said_by(error)
         ) from error
     return _checked(path, header, arrays)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from constrained.engine.tokens.tokenizer_json import TokenTable, read_tokenizer_json, table_of
-from constrained.errors import VocabularyError, shown
+from constrained.errors import VocabularyError, said_by, shown
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6  # SentencePiece.Type
 
@@ -35,10 +35,9 @@ def load_path(path: Path, special: Mapping[str, int]) -> TokenTable:
     try:
         data = None if path.is_dir() else path.read_bytes()
     except (OSError, ValueError) as error:  # a name that no file system takes is a ValueError
-        because = error.strerror if isinstance(error, OSError) else "no file can have that name"
-        raise VocabularyError(
-            f"cannot read tokenizer {shown(str(path))}", because=because or str(error), instead=_ACCEPTED
-        ) from error
+        because = said_by(error) if isinstance(error, OSError) else "no file can have that name"
+        instead = f"{_ACCEPTED}; for the name of a model, AutoTokenizer.from_pretrained(name)"
+        raise VocabularyError(f"cannot read tokenizer {shown(str(path))}", because=because, instead=instead) from error
     if data is None:
         return _load_directory(path, special)
     where = path.name
@@ -112,7 +111,7 @@ def _optional_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError) as error:
-        raise VocabularyError(f"cannot read {path.name}", because=str(error)[:200]) from error
+        raise VocabularyError(f"cannot read {path.name}", because=said_by(error)) from error
     return value if isinstance(value, dict) else {}
 
 

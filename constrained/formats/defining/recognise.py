@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from constrained.errors import ConstrainedError, GrammarError, shown
+from constrained.errors import ConstrainedError, GrammarError, said_by, shown
 
 
 class Seen(NamedTuple):
@@ -117,14 +117,14 @@ def _look_in(path: Path) -> Seen:
     try:
         folder = path if path.is_dir() else path.parent
     except (OSError, ValueError) as error:  # no name of a file: too long
-        raise ConstrainedError(f"cannot read {shown(str(path))}", because=str(error)) from error
+        raise ConstrainedError(f"cannot read {shown(str(path))}", because=said_by(error)) from error
     template, tokens = None, set[str]()
     for name in ("tokenizer_config.json", "tokenizer.json"):
         if (folder / name).is_file() and (path.is_dir() or path.name == name or name == "tokenizer_config.json"):
             try:
                 told = json.loads((folder / name).read_text(encoding="utf-8"))
             except (ValueError, RecursionError) as error:
-                raise ConstrainedError(f"cannot read {folder / name}", because=str(error)[:200]) from error
+                raise ConstrainedError(f"cannot read {folder / name}", because=said_by(error)) from error
             told = told if isinstance(told, dict) else {}
             template = template or _template(told.get("chat_template"))
             tokens.update(_contents(told.get("added_tokens_decoder") or told.get("added_tokens")))

@@ -106,6 +106,8 @@ class Asked:
     def turn(self, text_or_ids: str | Iterable[int]) -> Turn:
         if isinstance(text_or_ids, str):
             return split_text(text_or_ids, self.chat.definition)
+        if not isinstance(text_or_ids, Iterable) or isinstance(text_or_ids, (bytes, bytearray)):
+            raise GrammarError(f"not a text: {shown(text_or_ids)}", instead="a str, or ids and their vocabulary")
         if self.vocabulary is None:
             raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
         markers = self.chat.definition.markers

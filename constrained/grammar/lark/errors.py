@@ -156,10 +156,11 @@ def _undefined(name: str, user: str, files: list[LarkText]) -> GrammarError:
     name, user = _unmangled(name, files), _unmangled(user, files)
     known = sorted({token.text for file in files for token in file.tokens if token.kind == "definition"} - {name})
     similar = get_close_matches(name, known, n=3)
-    return GrammarError(
-        f"'{name}' is used but not defined", where=find(files, name), because=f"'{user}' needs it",
-        instead=f"{' or '.join(similar)}?" if similar else "define it, or %import it",
-    )
+    because, instead = f"'{user}' needs it", f"{' or '.join(similar)}?" if similar else "define it, or %import it"
+    found = re.search(rf"%import +([\w.]+)\.{name}\b", "\n".join(file.text for file in files))
+    if found is not None:
+        because, instead = f"'{found[1]}' does not define it", "define it"
+    return GrammarError(f"'{name}' is used but not defined", where=find(files, name), because=because, instead=instead)
 
 
 def bad_literal(what: str, error: Exception, files: list[LarkText], tree: Any, place: str | None) -> ConstrainedError:
