@@ -13,7 +13,7 @@ from constrained.benchmarks.streams import faults, said, total
 
 from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError
 from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, TextDelta
-from constrained.formats.message import ToolCall
+from constrained.formats.message import Message, ToolCall
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.simulating.trails import Trail, agreed
 
@@ -131,14 +131,14 @@ def test_a_wrong_turn_is_rejected_where_it_is_wrong(pieces, layer):
     assert caught.value.layer == layer
 
 
-def test_a_turn_without_its_end_is_rejected_at_the_end():
+def test_a_turn_whose_stop_was_stripped_is_whole():
     stream = ChatFormat.load("hermes").stream_parser()
-    assert stream.feed("Hello.") == [TextDelta("Hello.")]
+    assert stream.feed("Hello. ") + stream.end() == [TextDelta("Hello."), TextDelta(" ")]
+    assert stream.close() == Message("Hello. ")
+    asking = ChatFormat.load("hermes").stream_parser(stop_optional=False)
+    assert asking.feed("Hello.") == [TextDelta("Hello.")]
     with pytest.raises(Rejected, match="ends too early"):
-        stream.close()
-    lenient = ChatFormat.load("hermes").stream_parser(stop_optional=True)
-    assert lenient.feed("Hello. ") + lenient.end() == [TextDelta("Hello."), TextDelta(" ")]
-    assert lenient.close().content == "Hello. "
+        asking.close()
 
 
 def test_ids_need_a_vocabulary():

@@ -224,8 +224,8 @@ class ChatFormat:
         what the prompt holds of the turn, behind the assistant's header.
 
         options: those of the format; max_calls, tool_choice, parallel_tool_calls; builtin_tools, which of the format's
-        own are offered; tool, the name of the tool whose arguments alone are read; stop_optional, for servers that
-        strip the stop token.
+        own are offered; tool, the name of the tool whose arguments alone are read; stop_optional, whether the last
+        stop token may be missing, as servers strip it: by default that of a turn that is not read strictly.
 
         Cost: linear; about 1 µs a character of arguments, far less of text.
         Raises: Rejected: with the place, the layer and what was expected.  LimitExceeded: see `work`.

@@ -7,6 +7,7 @@ generating, which only matter to ``strict=True``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from constrained.engine.tokens.vocabulary import Vocabulary
@@ -63,7 +64,7 @@ class Asked:
         generating = {key: options.pop(key) for key in _GENERATING if key in options}
         self.name = options.pop("tool", None)
         builtin_tools = options.pop("builtin_tools", None)
-        closed, stop_optional = options.pop("closed", True), options.pop("stop_optional", False)
+        closed, stop_optional = options.pop("closed", True), options.pop("stop_optional", kind == "assistant_turn")
         choice: dict[str, Any] = {
             key: options.pop(key) for key in ("tool_choice", "parallel_tool_calls", "max_calls") if key in options
         }
@@ -122,7 +123,8 @@ class Asked:
         if partial and isinstance(text_or_ids, str):
             turn = certain(turn, self.chat.definition)
         with metered(self._budget(turn)):
-            reading = read(self.question, turn, self.terms, self.prompt, partial=partial, all_errors=all_errors)
+            terms = replace(self.terms, stop_optional=False) if strict else self.terms
+            reading = read(self.question, turn, terms, self.prompt, partial=partial, all_errors=all_errors)
             if strict and not partial and not reading.wrong:
                 self._check_strictly(turn, reading)
             self._check_choice(reading, partial=partial)
