@@ -135,6 +135,10 @@ def test_a_turn_whose_stop_was_stripped_is_whole():
     stream = ChatFormat.load("hermes").stream_parser()
     assert stream.feed("Hello. ") + stream.end() == [TextDelta("Hello."), TextDelta(" ")]
     assert stream.close() == Message("Hello. ")
+    with pytest.raises(Rejected, match="ends too early"):
+        ChatFormat.load("hermes").parse("Hello.<|eot_id|>")
+    called = ChatFormat.load("internlm2").parse('<|action_start|><|plugin|>\n{"name": "f", "parameters": {}}<|action_end|>')
+    assert called.tool_calls == [ToolCall("f", {})]
     asking = ChatFormat.load("hermes").stream_parser(stop_optional=False)
     assert asking.feed("Hello.") == [TextDelta("Hello.")]
     with pytest.raises(Rejected, match="ends too early"):

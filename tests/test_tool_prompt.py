@@ -32,6 +32,31 @@ SIGNED = (
     '    Args:\n        city(str): ", "parameters": ' + PARAMETERS + "}\n"
 )
 ENVELOPE = '{"type": "function", "function": ' + WEATHER + "}"
+OWN = [  # format, its own tools among those that are offered, a call of one, what the conversation says
+    ("internlm2", ["interpreter"], ("interpreter", {"code": "1"}), "<|im_start|>system name=<|interpreter|>\n你现在可以使用一个支持 Python 代码执行的 Jupyter"),
+    ("internlm2-legacy", [{"type": "code_interpreter"}], ("interpreter", {"code": "1"}), "system name=[UNUSED_TOKEN_142]\nYou now have access to a Jupyter notebook"),
+    ("chatglm3", ["code_interpreter"], ("interpreter", {"code": "1"}), "<|system|>\nBe brief.\n你是一位智能AI助手，你叫ChatGLM，你连接着一台电脑，但请注意不能联网。"),
+    ("llama3.1-combined", [{"type": "code_interpreter"}], ("code_interpreter", {"code": "1"}), "Environment: ipython\n\nBe brief."),
+    ("llama3.1-combined", ["wolfram_alpha", "interpreter"], ("wolfram_alpha", {"query": "1"}), "Environment: ipython\nTools: wolfram_alpha\n\nBe brief."),
+    ("llama3.1-builtin", ["interpreter"], ("code_interpreter", {"code": "1"}), "Environment: ipython\nBe brief."),
+    ("llama3.1-builtin", [{"type": "brave_search"}, "code_interpreter"], ("brave_search", {"query": "1"}), "Environment: ipython\nTools: brave_search\nBe brief."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("with_others", [True, False])
+@pytest.mark.parametrize(("name", "own", "call", "told"), OWN)
+def test_tools_of_the_format_itself_stand_in_every_list_of_tools(name, own, call, told, with_others):
+    chat = ChatFormat.load(name)
+    tools = [*own, *(TOOLS if with_others and chat.definition.payload is not None else [])]
+    turn = chat.write_call(*call, tools)
+    chat.validate(turn, "assistant_turn", tools)
+    stream = chat.stream_parser(tools)
+    stream.feed(turn)
+    assert stream.close() == chat.parse(turn, tools) == chat.parse(turn, tools, strict=True)
+    text = chat.render_text([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}], tools)
+    assert told in text and ("weather" in text) == (len(tools) > len(own))
+
+
 TOLD = [
     ("internlm2", f"<s><|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>system name=<|plugin|>\n[\n{INDENTED}"),
     ("internlm2-legacy", "Be brief.[UNUSED_TOKEN_145]\n[UNUSED_TOKEN_146]system name=[UNUSED_TOKEN_141]\n["),

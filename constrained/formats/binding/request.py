@@ -16,6 +16,7 @@ from constrained.formats.defining.definition import Definition
 from constrained.formats.tools import Tool, read_tools
 
 REASONING = ("none", "optional", "required", "prefilled")
+INTERPRETERS = ("interpreter", "code_interpreter")  # what interfaces and formats call one
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def make_request(
 
     Raises: SchemaError: a tool is wrong.  GrammarError: the choice or the number of calls is.
     """
+    tools, _ = parted(definition, tools)
     read = None if tools is None else read_tools(tools) if definition.payload else _own_tools(tools, definition)
     word, only, single = read_choice(choice, [*(tool.name for tool in read or ()), *definition.builtins])
     if word == "required" and only is None and read == () and not definition.builtins:
@@ -115,33 +117,42 @@ def request_of(
     )
 
 
+def parted(definition: Definition, tools: object) -> tuple[object, tuple[str, ...]]:
+    """Return the tools without the format's own among them, and the names of these.
+
+    One of its own stands there by its name or as ``{"type": name}``; its interpreter by either of `INTERPRETERS`.  A
+    format that has no others keeps them, by name.
+
+    >>> from constrained.formats import ChatFormat
+    >>> parted(ChatFormat.load("chatglm3").definition, [{"type": "code_interpreter"}, {"name": "f"}])
+    ([{'name': 'f'}], ('interpreter',))
+    """
+    if not isinstance(tools, (list, tuple)):
+        return tools, ()
+    words = {name: name for name in definition.builtins}
+    words |= {word: name for name in words if name in INTERPRETERS for word in INTERPRETERS}
+    meant = [tool if isinstance(tool, str) else _type(tool) for tool in tools]
+    named = [words.get(word) if isinstance(word, str) else None for word in meant]
+    own = tuple(dict.fromkeys([name for name in named if name is not None]))
+    if definition.payload is None:
+        return [name or tool for tool, name in zip(tools, named, strict=True)], own
+    return [tool for tool, name in zip(tools, named, strict=True) if name is None], own
+
+
 def generating(
     definition: Definition, tools: object, choice: object, options: Mapping[str, object]
 ) -> tuple[object, dict[str, object]]:
     """Return the tools without those that an option offers, and the options of a turn to be generated, defaults filled
-    in.
-
-    The interpreter is offered by its name among the tools, by ``{"type": "code_interpreter"}``, by the tool choice or
-    by the option.
+    in: a tool of the format's own is offered among the tools, by the tool choice or by its option.
     """
+    tools, own = parted(definition, tools)
+    offered = {*own, *([choice] if isinstance(choice, str) else [])}
+    rules = {builtin.rule for name, builtin in definition.builtins.items() if name in offered}
     found = {
-        name: option.generated for name, option in definition.options.items() if option.generated != option.default
+        name: option.generated if rules.isdisjoint(option.values[False].drop) else True
+        for name, option in definition.options.items()
+        if option.generated != option.default
     }
-    for name in found:
-        own = {
-            tool: builtin
-            for tool, builtin in definition.builtins.items()
-            if builtin.rule in definition.options[name].values[False].drop
-        }
-        listed = tools if isinstance(tools, (list, tuple)) else []
-        words = (*own, *(["code_interpreter"] if "interpreter" in name else []))
-        meant = [tool for tool in listed if (tool if isinstance(tool, str) else _type(tool)) in words]
-        if meant or isinstance(choice, str) and choice in own:
-            found[name] = True
-        if meant and definition.payload is not None:
-            tools = [tool for tool in listed if not any(tool is other for other in meant)]
-        elif meant:
-            tools = [tool if isinstance(tool, str) or tool not in meant else next(iter(own)) for tool in listed]
     return tools, {**found, **options}
 
 

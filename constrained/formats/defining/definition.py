@@ -134,6 +134,7 @@ class ToolPrompt:
     `takes_over`: the text is what the system says, unless it holds this, by which the format's own system message is
     known.  `text` and `otherwise` have a slot {tools}: each as `tool` says, with slots {json}, {parameters}, {name},
     {description} and {declaration}, in the language `declared`, and `between` them; or, without `tool`, one JSON array.
+    `own`: it tells of these tools of the format itself alone, where one of them is offered.
     `indent`: of JSON that has several lines; `compact`: without spaces, keys in order.  `enveloped`: as OpenAI's
     interface has tools, not the functions alone.
     """
@@ -152,6 +153,7 @@ class ToolPrompt:
     declared: str | None = None
     opened: str = ""
     takes_over: str | None = None
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +353,7 @@ def _tool_prompt(table: dict[str, Any], where: str, file: str) -> ToolPrompt:
                     f"it has no slot {slot!r}",
                     f"one of: {', '.join(slots)}; {{{{{slot}}}}} where it is text",
                 )
-    return ToolPrompt(**table)
+    return ToolPrompt(**{**table, "own": tuple(table.get("own", ()))})
 
 
 def _option(table: dict[str, Any], where: str, file: str) -> Option:

@@ -72,7 +72,7 @@ TOOL_PROMPT = TableShape({
         ("role", "text", "name", "joined", "otherwise", "tool", "between", "opened", "takes_over"), "a text"),
     "place": ("before", "behind", "own", "first"),
     "declared": ("python", "quoted", "signature", "typescript", "typescript with bounds", "xml"),
-    "indent": "a number from 0", **dict.fromkeys(("enveloped", "compact"), "true or false"),
+    "own": "a list of texts", "indent": "a number from 0", **dict.fromkeys(("enveloped", "compact"), "true or false"),
 }, ("role", "place", "text"))  # fmt: skip
 
 

@@ -6,6 +6,7 @@ generating, which only matter to ``strict=True``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +26,7 @@ from constrained.work import MAX_WORK, Budget, current, metered
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
 
+_TOKEN_AT_END = re.compile(r"(<[|｜][^<>\s]{1,40}[|｜]>)\s*$")
 TextKind = Literal["assistant_turn", "conversation", "tool_call"]
 
 _PER_CHARACTER = 4  # units of work that a text brings with it: ten times what reading takes
@@ -123,7 +125,8 @@ class Asked:
         if partial and isinstance(text_or_ids, str):
             turn = certain(turn, self.chat.definition)
         with metered(self._budget(turn)):
-            terms = replace(self.terms, stop_optional=False) if strict else self.terms
+            asking = strict or self._ends_as_others(turn.text)
+            terms = replace(self.terms, stop_optional=False) if asking else self.terms
             reading = read(self.question, turn, terms, self.prompt, partial=partial, all_errors=all_errors)
             if strict and not partial and not reading.wrong:
                 self._check_strictly(turn, reading)
@@ -131,6 +134,11 @@ class Asked:
         if reading.wrong:
             raise self._rejected(reading.wrong, self.prompt.text + turn.text, all_errors=all_errors)
         return messages_of(reading.messages, self.question)
+
+    def _ends_as_others(self, text: str) -> bool:
+        """Return whether a text ends with what looks like the stop token of another format."""
+        found, definition = _TOKEN_AT_END.search(text), self.chat.definition
+        return found is not None and found[1] not in (*definition.tokens.values(), *definition.markers)
 
     @staticmethod
     def _budget(turn: Turn) -> Budget | None:

@@ -24,6 +24,7 @@ import numpy as np
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, VocabularyError, shown
 from constrained.formats.binding.frame import changes_of, under
+from constrained.formats.binding.request import parted
 from constrained.formats.binding.rules import Alternatives, alternatives_of
 from constrained.formats.message import Message, Piece
 from constrained.formats.read.inputs import Turn, split_text
@@ -69,9 +70,10 @@ def render(
     definition = under(chat.definition, options)
     if not isinstance(prompted, bool):
         raise ConstrainedError(f"tool_prompt is {shown(prompted)}", instead="True or False")
-    read = None if tools is None or definition.payload is None else read_tools(tools)
+    others, own = parted(definition, tools)
+    read = None if tools is None or definition.payload is None else read_tools(others)
     if prompted:
-        messages = told_of_tools(messages, tools, definition)
+        messages = told_of_tools(messages, others, own, definition)
     rules = alternatives_of(chat.generic.rules)
     for change in changes_of(definition, options):
         for target, source in change.replace:

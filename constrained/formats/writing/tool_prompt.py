@@ -28,41 +28,47 @@ _SLOT = re.compile(r"\{\{\w+\}\}|\{(?:tools|json|parameters|declaration|name|des
 _SPOKEN = ("user", "assistant", "tool", "observation", "ipython", "environment")  # by them, a conversation has begun
 
 
-def told_of_tools(messages: list[Message], tools: object, definition: Definition) -> list[Message]:
-    """Return the messages with what the format tells a model of its tools.
+def told_of_tools(
+    messages: list[Message], tools: object, own: Sequence[str], definition: Definition
+) -> list[Message]:
+    """Return the messages with what the format tells a model of its tools; own: names of those of the format itself.
 
     Raises: ConstrainedError: the format has no words for them, and the messages do not name them.
     """
     listed = _listed(tools, definition)
-    if not listed:
+    if not listed and not own:
         return messages
-    if definition.tool_list is None and not definition.tool_prompt:
-        _check_named(messages, listed, definition)
-    messages = _with_list(messages, listed, definition.tool_list)
+    if listed:
+        if definition.tool_list is None and not definition.tool_prompt:
+            _check_named(messages, listed, definition)
+        messages = _with_list(messages, listed, definition.tool_list)
     payload = definition.payload
     quote = definition.tokens[payload.quote] if payload is not None and payload.quote is not None else None
     for part in definition.tool_prompt:
+        tools = [name for name in own if name in part.own] if part.own else listed
+        if not tools and (part.own or "{tools}" in part.text):
+            continue
         speaker = None if part.name is None else definition.tokens.get(part.name, part.name)
         messages = _told(
             _taken_over(messages, part),
             replace(part, name=speaker),
-            _filled(part, part.text, listed, quote),
-            _filled(part, part.otherwise or part.text, listed, quote),
+            _filled(part, part.text, tools, quote),
+            _filled(part, part.otherwise or part.text, tools, quote),
         )
     return messages
 
 
 def _listed(tools: object, definition: Definition) -> list[Any]:
     """Return the definitions of tools one by one, whatever holds them."""
+    if definition.payload is None:
+        return []
     if isinstance(tools, (list, tuple)):
         return [*tools]
-    return [] if tools is None or definition.payload is None else [*read_tools(tools)]
+    return [] if tools is None else [*read_tools(tools)]
 
 
 def _check_named(messages: Sequence[Message], tools: Sequence[Any], definition: Definition) -> None:
     """Raise `ConstrainedError` where the messages before the first by a user do not name all tools and parameters."""
-    if definition.payload is None:  # it has tools of its own only
-        return
     begun = next((at for at, message in enumerate(messages) if message.role in _SPOKEN), len(messages))
     said = "\n".join(message.content for message in messages[:begun])
     for tool in read_tools(tools):
