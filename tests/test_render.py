@@ -176,6 +176,15 @@ AS_OTHERS_WRITE = [  # a message as other interfaces have it, the same as a `Mes
      Message("", [ToolCall("f", {})])),
     ({"role": "assistant", "tool_calls": ({"name": "f", "arguments": '{"n": 0.12345678901234567890}'},)},
      Message("", [ToolCall("f", {"n": Decimal("0.12345678901234567890")})])),
+    ({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}, Message("", [ToolCall("f", {})])),
+    ({"role": "assistant", "content": "Hi", "reasoning": "Hm."}, Message("Hi", thoughts={"reasoning": "Hm."})),
+    ({"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Hi"}, {"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+     Message("Hi", [ToolCall("f", {}, "c")], thoughts={"reasoning": "Hm."})),
+    ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "7"}]}]}, Message("7", role="tool", call_id="c")),
+    ({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, Message("", [ToolCall("f", {}, "c")])),
+    ({"type": "function_call_output", "call_id": "c", "output": "7"}, Message("7", role="tool", call_id="c")),
+    ({"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "Hm."}]}, Message(thoughts={"reasoning": "Hm."})),
+    ({"type": "message", "id": "m", "status": "completed", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}, Message("Hi")),
     ({"role": "user", "content": "\ufeffa\0b\r\n\u2028\u200d"}, Message("\ufeffa\0b\r\n\u2028\u200d", role="user")),
 ]  # fmt: skip
 
@@ -183,6 +192,76 @@ AS_OTHERS_WRITE = [  # a message as other interfaces have it, the same as a `Mes
 @pytest.mark.parametrize(("given", "same"), AS_OTHERS_WRITE)
 def test_messages_may_be_as_other_interfaces_have_them(given, same):
     assert read_messages([given]) == [same]
+
+
+def test_items_of_one_turn_are_one_message():
+    items = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+        *({"type": "function_call", "call_id": name, "name": name, "arguments": "{}"} for name in "fg"),
+        {"type": "function_call_output", "call_id": "f", "output": "7"},
+        {"type": "reasoning", "summary": []},
+        {"type": "message", "role": "assistant", "content": "Seven."},
+    ]
+    calls = [ToolCall(name, {}, name) for name in "fg"]
+    turn = Message("I look.", calls, thoughts={"reasoning": "Hm."})
+    assert read_messages(items) == [turn, Message("7", role="tool", call_id="f"), Message("Seven.")]
+
+
+def _called(name, **arguments):
+    return {"id": f"call_{name}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+OPENAI = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "Weather in 北京?"}]},
+    {"role": "assistant", "content": None, "reasoning_content": "Hm.", "tool_calls": [_called("f", a="é"), _called("g")]},
+    {"role": "tool", "tool_call_id": "call_g", "content": "of g"},
+    {"role": "tool", "tool_call_id": "call_f", "content": "of f"},
+    {"role": "assistant", "content": "Seven."},
+    {"role": "user", "content": "Thanks."},
+]
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_a_conversation_of_another_interface_is_rendered_in_every_format(name):
+    chat = ChatFormat.load(name)
+    if chat.definition.payload is None:  # it calls tools of its own only
+        return
+    text, begun = chat.render_text(OPENAI), chat.render_text(OPENAI, add_generation_prompt=True)
+    assert chat.render_text([OPENAI[1], {**OPENAI[2], "content": "I look."}, *OPENAI[3:6]])  # text beside calls
+    read = chat.parse(text, kind="conversation")
+    assert [(call.name, call.arguments) for said in read for call in said.tool_calls] == [("f", {"a": "é"}), ("g", {})]
+    assert text.index("of f") < text.index("of g") or any(said.call_id for said in read)
+    assert [said.content for said in read if said.role == "user"][-1].endswith("Thanks.")
+    assert "Thanks." in begun and chat.render_text([*OPENAI, Message("Bye.")]).startswith(begun)
+    ids = chat.call_ids(OPENAI)
+    written = [call.id for said in read for call in said.tool_calls]
+    assert [ids[name] for name in written if name is not None] in ([], ["call_f", "call_g"])
+    if "open_ended" in chat.definition.options:
+        assert begun == chat.render_text(OPENAI, open_ended=True)
+
+
+@pytest.mark.parametrize("name", ["hermes", "chatglm3", "qwen3"])
+def test_turns_without_weight_are_not_learned(name):
+    chat = ChatFormat.load(name)
+    vocabulary = _vocabulary(chat)
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    whole = chat.loss_mask([*said, *said], vocabulary)
+    for key, none in (("weight", 0), ("loss", False)):
+        mask = chat.loss_mask([said[0], {**said[1], key: none}, *said], vocabulary)
+        assert 0 < mask.sum() < whole.sum() and not (mask & ~whole).any() and mask.argmax() > whole.argmax()
+
+
+def test_a_message_goes_to_another_interface_and_back():
+    message = Message("Hi", [ToolCall("f", {"a": "é"}, "c")], None, {"reasoning": "Hm."})
+    assert message.to_openai() == {
+        "role": "assistant", "content": "Hi", "reasoning_content": "Hm.",
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": "é"}'}}],
+    }  # fmt: skip
+    others = [Message("7", role="tool", name="f", call_id="c"), Message("a", thoughts={"reflect": "b"}), Message()]
+    for one in (message, *others):
+        assert read_messages([one.to_openai()]) == [one]
 
 
 def test_a_special_token_that_is_missing_is_named():

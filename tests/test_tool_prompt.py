@@ -4,6 +4,8 @@ only in them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from constrained.benchmarks import told
 
@@ -318,16 +320,15 @@ def test_declarations_are_those_of_the_vendors(language, function, declared):
     assert "".join(text for text, _ in declaration(language, function, '"')) == declared
 
 
-def test_who_has_no_words_for_tools():
+def test_every_format_has_words_for_tools():
     folder = shipped_folder()
     read = {name: read_definition(folder / f"{name}.toml", folder) for name in ChatFormat.names()}
-    assert {name for name, one in read.items() if one.tool_list is None and not one.tool_prompt} == {
-        "cohere-xml", "deepseek-v4.1", "mimo",
-    }  # fmt: skip
+    assert all(one.tool_list is not None or one.tool_prompt or not one.payload for one in read.values())
 
 
 def test_tools_are_never_left_out_silently():
-    chat = ChatFormat.load("cohere-xml")
+    shipped = ChatFormat.load("cohere-xml")
+    chat = ChatFormat("wordless", replace(shipped.definition, tool_prompt=()), shipped.generic)
     with pytest.raises(ConstrainedError, match=r"no message of the system's names 'weather'[\s\S]*tool_prompt=False"):
         chat.render_text([*_messages(chat, "A brief weathering."), Message("weather, city, ping", role="user")], TOOLS)
     with pytest.raises(ConstrainedError, match="names 'city' of 'weather', so the model"):
@@ -350,11 +351,9 @@ def test_the_system_speaks_as_the_role_that_tells_unless_it_is_the_formats_own()
 
 def test_what_of_a_template_comes_from_messages_and_tools():
     asked = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]
-    thought = [asked[0], {**asked[1], "reasoning_content": "They greet."}]
     text = ChatFormat.load("qwen2.5").render_text(asked, TOOLS)
     rows = {
         "as given": (asked, text),
-        "without thoughts": (thought, text),
         "the template's own words": (asked, text.replace("Alibaba Cloud", "somebody")),
         r"differs at '|>\n<|im_start|>assistant\nHello' ', you!<|im_end|>\n'": (asked, text.replace("Hello!", "Hello, you!")),
     }

@@ -307,9 +307,10 @@ class ChatFormat:
     ) -> list[int]:
         """Return the ids of a conversation; special tokens come from its structure alone, whatever its texts spell.
 
-        messages: `Message` objects or dicts as OpenAI has them.  tools: for the order of arguments, and for what the
-        format tells a model of them, unless the messages say it already; ``tool_prompt=False`` leaves it out.  options:
-        those of the format; ``open_ended=True``, where it is one, ends with the header of an answer.
+        messages: `Message` objects or dicts as OpenAI or Anthropic has them; roles, ids, and the order of calls and
+        results become those of the format.  tools: for the order of arguments, and for what the format tells a model of
+        them, unless the messages say it already; ``tool_prompt=False`` leaves it out.  ``add_generation_prompt=True``
+        ends with the header of an answer.  options: those of the format.
 
         Raises: ConstrainedError: the format has no such conversation, or no words for tools that no message lists.
         VocabularyError: a special token is missing.
@@ -328,6 +329,14 @@ class ChatFormat:
 
         return render.text_of(self, render.render(self, messages, tools, options))
 
+    def call_ids(
+        self, messages: Iterable[Message | Mapping[str, Any]], tools: object = None, **options: Any
+    ) -> Mapping[str, str]:
+        """Return the ids of calls as `render` writes them → as the messages have them, where both have one."""
+        from constrained.formats.writing import render
+
+        return render.render(self, messages, tools, options).ids
+
     def loss_mask(
         self,
         messages: Iterable[Message | Mapping[str, Any]],
@@ -336,7 +345,7 @@ class ChatFormat:
         **options: Any,
     ) -> np.ndarray[Any, Any]:
         """Return which ids of `render` a model learns, (len(ids),) bool: all that an assistant generates, the token
-        that ends the turn included.
+        that ends the turn included, but for messages with a `weight` (in dicts also `loss`) of 0.
 
         mask[i] is of the token ids[i] itself, not of the one before it, which predicts it: models shift labels on their
         own.

@@ -62,7 +62,8 @@ class Message:
 
     `content` is the text that a user would see, "" where there is none; `thoughts` maps the kind of a thought to its
     text; `stop` is the special token that ends the turn, as the tokenizer spells it.  Of a tool's result, `name` is the
-    tool's, and `call_id` the id of the call that it answers, where the format writes them.
+    tool's, and `call_id` the id of the call that it answers, where the format writes them.  `weight`: 0 where a model
+    is not to learn the turn.
     """
 
     content: str = ""
@@ -72,6 +73,32 @@ class Message:
     role: str = "assistant"
     name: str | None = None
     call_id: str | None = None
+    weight: int = field(default=1, compare=False, repr=False)
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the message as OpenAI's chat completions have it; `ChatFormat.render` takes it back, the same but for
+        the stop token.  Calls without an id get one.
+
+        >>> Message("", [ToolCall("f", {"n": 1})]).to_openai()["tool_calls"][0]["function"]
+        {'name': 'f', 'arguments': '{"n": 1}'}
+        """
+        from constrained.formats.payload.values import write_json
+
+        found: dict[str, Any] = {"role": self.role, "content": self.content or (None if self.tool_calls else "")}
+        thoughts = dict(self.thoughts)
+        if thoughts:
+            found |= {"reasoning_content": thoughts.pop("reasoning")} if "reasoning" in thoughts else {}
+            found |= {"thoughts": thoughts} if thoughts else {}
+        if self.tool_calls:
+            found["tool_calls"] = [
+                {
+                    "id": f"call_{at}" if call.id is None else call.id, "type": "function",
+                    "function": {"name": call.name, "arguments": write_json(call.arguments)},
+                }
+                for at, call in enumerate(self.tool_calls)
+            ]  # fmt: skip
+        found |= {"name": self.name} if self.name is not None else {}
+        return found | ({"tool_call_id": self.call_id} if self.call_id is not None else {})
 
     def _repr_html_(self) -> str:
         calls = "\n".join(f"{call.name} {json.dumps(call.arguments, default=repr)}" for call in self.tool_calls) or None

@@ -1,14 +1,16 @@
-"""Messages as callers have them → `Message`: of our own, or dicts in the shape of OpenAI's interface.
+"""Messages as callers have them → `Message`: of our own, or dicts in the shape of OpenAI's interfaces (chat
+completions, items of responses) or Anthropic's.
 
-A content may come in parts, which become one text where all of them are text.  A call's arguments may be an object or
-its JSON; servers write no argument as an empty text.
+A content may come in parts: texts, which become one, thoughts, calls and results.  A call's arguments may be an object
+or its JSON; servers write no argument as an empty text.
 
 Keys that nobody knows are errors, as a message without them would say something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from constrained.errors import ConstrainedError, shown
@@ -16,13 +18,19 @@ from constrained.formats.message import Message, ToolCall
 from constrained.formats.payload import Fault
 from constrained.formats.payload.raw import json_of
 
-_KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "thoughts", "stop"}
-_EMPTY = {"refusal", "annotations", "audio", "function_call"}  # that OpenAI's interface writes, with nothing in them
-_TEXTS = {"text", "input_text", "output_text"}  # types of parts that are text
+_KEYS = {
+    "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "reasoning_content", "reasoning",
+    "thinking", "thoughts", "stop", "weight", "loss",
+}  # fmt: skip
+_EMPTY = {"refusal", "annotations", "audio"}  # that OpenAI's interface writes, with nothing in them
+_ABOUT = {"type", "id", "status"}  # of an item of its Responses interface
+_TEXTS = {"text", "input_text", "output_text", "summary_text", "reasoning_text"}  # types of parts that are text
+_HINTS = ("reasoning_content", "reasoning", "thinking")  # of which one says what was thought
 
 
-def read_messages(given: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
-    """Return messages that are given as such, or as dicts.
+def read_messages(given: Iterable[Message | Mapping[str, Any]], thought: str | None = "reasoning") -> list[Message]:
+    """Return messages that are given as such, or as dicts; `thought`: the kind of thought that `reasoning_content` and
+    its like are, None: a format has no place for them, and they are left out, as chat templates do.
 
     Raises: ConstrainedError: one is neither.
 
@@ -33,10 +41,38 @@ def read_messages(given: Iterable[Message | Mapping[str, Any]]) -> list[Message]
         raise ConstrainedError(
             f"not messages: {shown(given)}", instead='a list of Message or of {"role": …, "content": …}'
         )
-    return [message if isinstance(message, Message) else _message(message, at) for at, message in enumerate(given)]
+    found: list[Message] = []
+    is_open = False  # the last message is of items, which more of them may continue
+    for at, message in enumerate(given):
+        items = _item(message) is not None
+        read = [message] if isinstance(message, Message) else _messages(message, at, thought)
+        if items and is_open and read[0].role == found[-1].role == "assistant" and _continues(found[-1], read[0]):
+            last = found.pop()
+            read[0] = replace(
+                read[0], tool_calls=[*last.tool_calls, *read[0].tool_calls], content=last.content + read[0].content,
+                thoughts={**last.thoughts, **read[0].thoughts},
+            )
+        found += read
+        is_open = items
+    return found
 
 
-def _message(given: Any, at: int) -> Message:
+def _item(given: object) -> Callable[[Mapping[str, Any]], dict[str, Any]] | None:
+    """Return what makes a message of an item of OpenAI's Responses interface; None for anything else."""
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    return _ITEMS.get(kind) if isinstance(kind, str) else None
+
+
+def _continues(last: Message, item: Message) -> bool:
+    """Return whether an item goes on with the turn before it: a thought first, then what is said, then the calls."""
+    return not (item.thoughts and (last.content or last.tool_calls)) and not (item.content and last.tool_calls)
+
+
+def _messages(given: Any, at: int, thought: str | None) -> list[Message]:
+    """Return the messages of a dict: results that stand among the parts of a content are messages of their own."""
+    item = _item(given)
+    if item is not None:
+        given = item(given)
     if not isinstance(given, Mapping) or not isinstance(given.get("role"), str):
         raise ConstrainedError(
             f"message {at} is not a message", because=f"it is {shown(given)}", instead='{"role": …, "content": …}'
@@ -49,18 +85,41 @@ def _message(given: Any, at: int) -> Message:
     thoughts = given.get("thoughts") or {}
     if not isinstance(thoughts, Mapping) or not all(isinstance(kind, str) for kind in thoughts):
         raise _no_message(at, f"its thoughts are {shown(thoughts)}")
-    content, thoughts = _content(given.get("content"), at), dict(thoughts)
-    if given.get("reasoning_content"):
-        thoughts["reasoning"] = given["reasoning_content"]
-    for text in (content, *thoughts.values()):
+    content, hint, used, results = _content(given.get("content"), at)
+    hint = hint or next((given[key] for key in _HINTS if given.get(key)), "")
+    thoughts = {**thoughts, **({thought: hint} if hint and thought is not None else {})}
+    for text in (content, hint, *thoughts.values()):
         if not isinstance(text, str):
             raise _no_text(at, f"its content is {shown(text)}")
-    listed = given.get("tool_calls") or ()
+    listed = given.get("tool_calls") or ([given["function_call"]] if given.get("function_call") else ())
     if not isinstance(listed, (list, tuple)):
         raise _no_message(at, f"its tool_calls are {shown(listed)}")
-    calls = [_call(call, at) for call in listed]
+    calls = [_call(call, at) for call in (*listed, *used)]
     stop, name, answered = [_name(given, key, at) for key in ("stop", "name", "tool_call_id")]
-    return Message(content, calls, stop, thoughts, given["role"], name, answered)
+    weight = given.get("weight", given.get("loss", 1))
+    if weight not in (0, 1):
+        raise _no_message(at, f"its weight is {shown(weight)}")
+    message = Message(content, calls, stop, thoughts, given["role"], name, answered, int(weight))
+    answers = [
+        Message(_content(part.get("content"), at)[0], role="tool", call_id=_name(part, "tool_use_id", at))
+        for part in results
+    ]
+    return [*answers, *([message] if content or calls or not answers else [])]
+
+
+_ITEMS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {  # of OpenAI's Responses interface, as messages
+    "message": lambda item: {key: value for key, value in item.items() if key not in _ABOUT},
+    "function_call": lambda item: {
+        "role": "assistant",
+        "tool_calls": [{"id": item.get("call_id"), "name": item.get("name"), "arguments": item.get("arguments")}],
+    },
+    "function_call_output": lambda item: {
+        "role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output"),
+    },
+    "reasoning": lambda item: {
+        "role": "assistant", "reasoning": _content(item.get("content") or item.get("summary"), 0)[0],
+    },
+}  # fmt: skip
 
 
 def _name(given: Mapping[str, Any], key: str, at: int) -> str | None:
@@ -77,18 +136,28 @@ def _no_message(at: int, because: str) -> ConstrainedError:
     )
 
 
-def _content(content: Any, at: int) -> Any:
-    """Return what a content says: its parts as one text, and everything else as it is.  Raises: ConstrainedError."""
+def _content(content: Any, at: int) -> tuple[Any, str, list[Any], list[Mapping[str, Any]]]:
+    """Return what a content says: its parts as one text, and everything else as it is; the thoughts, calls and results
+    among its parts.  Raises: ConstrainedError.
+    """
     if not isinstance(content, (list, tuple)):
-        return content or ""
-    texts: list[str] = []
+        return content or "", "", [], []
+    texts, thoughts, calls, results = list[str](), list[str](), list[Any](), list[Mapping[str, Any]]()
     for number, part in enumerate(content):
-        text = part.get("text") if isinstance(part, Mapping) and part.get("type", "text") in _TEXTS else part
-        if not isinstance(text, str):
-            kind = part.get("type") if isinstance(part, Mapping) else None
-            raise _no_text(at, f"part {number} of its content is {'of type ' + shown(kind) if kind else shown(part)}")
-        texts.append(text)
-    return "".join(texts)
+        kind = part.get("type", "text") if isinstance(part, Mapping) else None
+        if kind == "thinking":
+            thoughts.append(_content(part.get("thinking"), at)[0])
+        elif kind == "tool_use":
+            calls.append({"id": part.get("id"), "name": part.get("name"), "arguments": part.get("input")})
+        elif kind == "tool_result":
+            results.append(part)
+        else:
+            text = part.get("text") if kind in _TEXTS else part
+            if not isinstance(text, str):
+                what = f"of type {shown(kind)}" if kind else shown(part)
+                raise _no_text(at, f"part {number} of its content is {what}")
+            texts.append(text)
+    return "".join(texts), "".join(thoughts), calls, results
 
 
 def _no_text(at: int, because: str) -> ConstrainedError:

@@ -15,14 +15,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from codecs import getincrementaldecoder
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, VocabularyError, shown
+from constrained.errors import ConstrainedError, LimitExceeded, VocabularyError, shown
 from constrained.formats.binding.frame import changes_of, under
 from constrained.formats.binding.request import parted
 from constrained.formats.binding.rules import Alternatives, alternatives_of
@@ -39,6 +39,7 @@ from constrained.formats.writing.conversation import (
     learned,
     write_conversation,
 )
+from constrained.formats.writing.fitted import fitted, thought_of, ways
 from constrained.formats.writing.given import read_messages
 from constrained.formats.writing.tool_prompt import told_of_tools
 from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
@@ -51,11 +52,14 @@ IGNORED = -100  # the label of a token that is not learned, for transformers and
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A conversation: its pieces, the text with its special tokens, and what a model learns of it."""
+    """A conversation: its pieces, the text with its special tokens, what a model learns of it, and the ids of its
+    calls, as they are written → as they were given.
+    """
 
     pieces: tuple[Piece, ...]
     turn: Turn
     spans: tuple[Span, ...]
+    ids: Mapping[str, str]
 
 
 def render(
@@ -65,15 +69,15 @@ def render(
 
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
     """
-    options, messages = dict(options), read_messages(given)
-    prompted = options.pop("tool_prompt", True)
+    options = dict(options)
+    prompted, opens = options.pop("tool_prompt", True), options.pop("add_generation_prompt", False)
     definition = under(chat.definition, options)
-    if not isinstance(prompted, bool):
-        raise ConstrainedError(f"tool_prompt is {shown(prompted)}", instead="True or False")
+    messages = read_messages(given, thought_of(definition))
+    for name, value in (("tool_prompt", prompted), ("add_generation_prompt", opens)):
+        if not isinstance(value, bool):
+            raise ConstrainedError(f"{name} is {shown(value)}", instead="True or False")
     others, own = parted(definition, tools)
     read = None if tools is None or definition.payload is None else read_tools(others)
-    if prompted:
-        messages = told_of_tools(messages, others, own, definition)
     rules = alternatives_of(chat.generic.rules)
     for change in changes_of(definition, options):
         for target, source in change.replace:
@@ -84,17 +88,60 @@ def render(
         raise ConstrainedError(
             f"the format '{definition.title}' has no conversations", instead="write(message) writes one turn"
         )
+    given_ids = [call.id for message in messages for call in message.tool_calls]
+    messages = fitted(messages, definition, rules)
+    if prompted:
+        messages = told_of_tools(messages, others, own, definition)
+    if opens:
+        messages = [*messages, Message("x")]
     with metered(None if current() is not None else Budget(MAX_WORK * 4)):
         names, known = frozenset(definition.tokens.values()), None if read is None else tools
 
         def answers(text: str) -> bool:
             return is_json_answer(chat, text, known)
 
-        pieces = _split(write_conversation(rules, definition, messages, read, answers), names)
+        pieces, messages = _first(
+            messages, lambda messages: _split(write_conversation(rules, definition, messages, read, answers), names)
+        )
         turn = _turn(pieces, names)
         question = ask(chat.generic, definition, "conversation", options)
-        spans = _checked(question, Terms(read), turn, messages, rules)
-    return Rendered(tuple(pieces), turn, tuple(spans))
+        spans, said = _checked(question, Terms(read), turn, messages, rules)
+    if opens:  # what stands before that of an answer which the model is to write itself
+        *spans, (start, _) = spans
+        pieces = _before(pieces, start)
+        turn = _turn(pieces, names)
+    turns = [message for message in messages if message.role == "assistant"]
+    spans = [span for span, message in zip(spans, turns, strict=False) if message.weight]
+    written_ids = [call.id for message in said for call in message.tool_calls]
+    ids = {name: own for name, own in zip(written_ids, given_ids, strict=True) if name is not None and own is not None}
+    return Rendered(tuple(pieces), turn, tuple(spans), ids)
+
+
+def _first(
+    messages: list[Message], written: Callable[[list[Message]], list[Piece]]
+) -> tuple[list[Piece], list[Message]]:
+    """Return the pieces of the first of the `ways` of messages that the format has.  Raises: ConstrainedError: why it
+    has not the messages as they are.
+    """
+    refused: ConstrainedError | None = None
+    for way in ways(messages):
+        try:
+            return written(way), way
+        except LimitExceeded:
+            raise
+        except ConstrainedError as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def _before(pieces: Sequence[Piece], end: int) -> list[Piece]:
+    """Return the pieces of the text before a place."""
+    found, at = list[Piece](), 0
+    for text, is_structure in pieces:
+        found += [(text[: end - at], is_structure)] if at < end else []
+        at += len(text)
+    return found
 
 
 def text_of(chat: ChatFormat, rendered: Rendered) -> str:
@@ -207,8 +254,10 @@ def _turn(pieces: Sequence[Piece], names: frozenset[str]) -> Turn:
 
 def _checked(
     question: Question, terms: Terms, turn: Turn, messages: Sequence[Message], rules: Alternatives
-) -> list[Span]:
-    """Return what is learned of a text that is read as these messages.  Raises: ConstrainedError: it is not."""
+) -> tuple[list[Span], list[Message]]:
+    """Return what is learned of a text that is read as these messages, and what is read.  Raises: ConstrainedError: it
+    is not.
+    """
     simulation = question.simulation(turn)
     trail = ending(simulation, question, terms)
     read: list[Message] = []
@@ -223,7 +272,7 @@ def _checked(
             instead="leave out of the texts what looks like a part of the format",
         )
     marks = [(begins, question.slots.meaning(rule), place) for begins, rule, place, _ in marks_of(trail)]
-    return learned(rules, question.definition, marks, turn.marks, turn.text)
+    return learned(rules, question.definition, marks, turn.marks, turn.text), read
 
 
 def _alike(read: Sequence[Message], given: Sequence[Message], question: Question) -> bool:
