@@ -243,3 +243,11 @@ def test_the_build_lists_every_package():
         "constrained.benchmarks",
         "constrained.grammars",
     }
+
+
+def test_workflows_and_contributors_call_targets_that_there_are():
+    if not (ROOT.parent / "Makefile").is_file():
+        pytest.skip("installed without the project around it")
+    targets = set(re.findall(r"^(\w+):", (ROOT.parent / "Makefile").read_text("utf-8"), re.MULTILINE))
+    files = [*ROOT.parent.glob(".github/**/*.*"), ROOT.parent / "CONTRIBUTING.md"]
+    assert {found for file in files for found in re.findall(r"\bmake (\w+)", file.read_text("utf-8"))} <= targets

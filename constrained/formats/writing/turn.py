@@ -24,13 +24,14 @@ from constrained.formats.payload.allowed import ANYTHING, allowed_by
 from constrained.formats.payload.members import write_members
 from constrained.formats.payload.quoted import write_quoted
 from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
-from constrained.formats.read.simulating.patterns import Patterns, PatternState
+from constrained.formats.read.simulating.patterns import Patterns
 from constrained.formats.tools import Tool
 from constrained.formats.writing.answers import may_be_json
 from constrained.formats.writing.derivation import derive
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.regex import Expr, matches
 from constrained.schema.reading.closing import close
+from constrained.work import spend
 
 _LONGEST_MARKER = 40  # characters
 _LONG = 2_000  # characters from which on a text is read in runs
@@ -251,18 +252,27 @@ def fixed(symbol: Symbol) -> str | None:
     return symbol.name if isinstance(symbol, Special) else None
 
 
+def _terminal(rules: Alternatives, rule: str) -> Expr | None:
+    """Return the language of a rule that is one terminal; None: it is none."""
+    sequence = rules[rule][0] if rule in rules else ()
+    language = sequence[0].language if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None
+    return language if isinstance(language, Expr) else None
+
+
 def misread(rules: Alternatives, rule: str, text: str) -> str:
     """Return why a text does not fit a rule: the first word that it may not hold, and where that stands."""
-    language = rules[rule][0][0].language if isinstance(rules.get(rule, ((None,),))[0][0], Pattern) else None
-    whole = "is what readers would take for something else"
-    if not isinstance(language, Expr):
+    whole, language = "is what readers would take for something else", _terminal(rules, rule)
+    if language is None:
         return whole
-    state: PatternState | None = Patterns().state(language)
+    begin = state = Patterns().state(language)
     for end, char in enumerate(text, 1):
-        state = state.step(char) if state is not None else None
-        if state is None:
-            start = next(at for at in range(end - 1, -1, -1) if Patterns().state(language).after(text[at:end]) is None)
+        spend(not end & 1023 and 1024)
+        then = state.step(char)
+        if then is None:
+            starts = range(end - 1, max(end - 1 - _LONGEST_MARKER, -1), -1)
+            start = next((at for at in starts if begin.after(text[at:end]) is None), end - 1)
             return f"holds {text[start:end]!r} at character {start + 1}, which readers would take for something else"
+        state = then
     return whole
 
 
@@ -270,11 +280,7 @@ def fits(rules: Alternatives, rule: str, text: str) -> bool:
     """Return whether a rule that is one terminal derives a text; other rules are not judged."""
     if rules.get(rule) == ((),):
         return not text
-    sequence = rules[rule][0] if rule in rules else ()
-    if len(sequence) != 1 or not isinstance(sequence[0], Pattern):
-        return True
-    language = sequence[0].language
-    if not isinstance(language, Expr):
+    if (language := _terminal(rules, rule)) is None:
         return True
     if len(text) < _LONG or not text.isascii() and _SURROGATES.search(text):
         return matches(language, text)
