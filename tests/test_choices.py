@@ -19,16 +19,16 @@ TOOLS = [
 
 WORDS = [
     (None, ToolChoice("auto")), ("auto", ToolChoice("auto")), ("any", ToolChoice("required")), ("required", ToolChoice("required")), ("none", ToolChoice("none")),
-    ("ANY", ToolChoice("required")), ("add", ToolChoice("required", ("add",))),
-    ({"type": "function", "function": {"name": "add"}}, ToolChoice("required", ("add",))), ({"type": "function", "name": "add"}, ToolChoice("required", ("add",))),
-    ({"type": "tool", "name": "add"}, ToolChoice("required", ("add",))), ({"type": "any"}, ToolChoice("required")), ({"type": "auto"}, ToolChoice("auto")),
+    ("ANY", ToolChoice("required")), ("add", ToolChoice("required", ("add",), named=True)),
+    ({"type": "function", "function": {"name": "add"}}, ToolChoice("required", ("add",), named=True)), ({"type": "function", "name": "add"}, ToolChoice("required", ("add",), named=True)),
+    ({"type": "tool", "name": "add"}, ToolChoice("required", ("add",), named=True)), ({"type": "any"}, ToolChoice("required")), ({"type": "auto"}, ToolChoice("auto")),
     ({"type": "none"}, ToolChoice("none")), ({"type": "any", "disable_parallel_tool_use": True}, ToolChoice("required", None, True)),
-    ({"type": "tool", "name": "add", "disable_parallel_tool_use": False}, ToolChoice("required", ("add",))), ({"type": "custom", "custom": {"name": "add"}}, ToolChoice("required", ("add",))),
+    ({"type": "tool", "name": "add", "disable_parallel_tool_use": False}, ToolChoice("required", ("add",), named=True)), ({"type": "custom", "custom": {"name": "add"}}, ToolChoice("required", ("add",), named=True)),
     ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "add"}]}, ToolChoice("auto", ("add",))),
     ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "sub"}}]}}, ToolChoice("required", ("sub",))),
     ({"function_calling_config": {"mode": "ANY", "allowed_function_names": ["add"]}}, ToolChoice("required", ("add",))),
     ({"functionCallingConfig": {"mode": "NONE"}}, ToolChoice("none")), ({"mode": "ANY", "allowed_function_names": ["sub"]}, ToolChoice("required", ("sub",))),
-    ({"mode": "AUTO"}, ToolChoice("auto")), ({"tool": {"name": "add"}}, ToolChoice("required", ("add",))), ({"any": {}}, ToolChoice("required")),
+    ({"mode": "AUTO"}, ToolChoice("auto")), ({"tool": {"name": "add"}}, ToolChoice("required", ("add",), named=True)), ({"any": {}}, ToolChoice("required")),
 ]  # fmt: skip
 
 
@@ -66,6 +66,9 @@ def test_a_choice_may_ask_for_one_call_at_most():
     for choice, both in (({"type": "any"}, True), ({"type": "any", "disable_parallel_tool_use": True}, False)):
         assert takes(chat, call, tool_choice=choice)
         assert takes(chat, f"{call}\n{call}", tool_choice=choice) == both
+    for asked, both in (({}, False), ({"parallel_tool_calls": True}, True), ({"max_calls": 2}, True)):  # a tool that is named
+        assert takes(chat, call, tool_choice="add", **asked)
+        assert takes(chat, f"{call}\n{call}", tool_choice="add", **asked) == both
 
 
 def takes(chat, text, tools=TOOLS, **options):

@@ -165,7 +165,8 @@ class ChatFormat:
         tool_choice: "auto", "required", "none", the name of a tool, or what other interfaces write, see `choices`.
         response_schema: a JSON Schema or a type that an answer fits, as one line of JSON; calls are as they are.
         preface: whether text may stand before a call.  None: only where neither a call nor a schema is asked for.
-        parallel_tool_calls, max_calls: one call or several, where the format has room; default: what it prescribes.
+        parallel_tool_calls, max_calls: one call or several, where the format has room; default: what it prescribes, and
+        one where `tool_choice` names a tool.
         property_order, whitespace, closed, unsupported, formats: as in `schema.embed`; by default arguments are one
         line of canonical text in the order of the schema, and objects with declared properties have no others.
         reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the prompt.

@@ -31,12 +31,13 @@ _WORDS = {
 
 class ToolChoice(NamedTuple):
     """`word`: one of `CHOICES`; `allowed`: the names of the tools that may be called, None: all that are offered.
-    `single`: one call at most.
+    `single`: one call at most.  `named`: a tool was named, which is one call unless more are asked for.
     """
 
     word: str
     allowed: tuple[str, ...] | None = None
     single: bool = False
+    named: bool = False
 
 
 def read_choice(choice: object, offered: Collection[str]) -> ToolChoice:
@@ -45,13 +46,13 @@ def read_choice(choice: object, offered: Collection[str]) -> ToolChoice:
     Raises: GrammarError: it is none of the above, or names a tool that is not offered.
 
     >>> read_choice({"type": "tool", "name": "add"}, ["add"])
-    ToolChoice(word='required', allowed=('add',), single=False)
+    ToolChoice(word='required', allowed=('add',), single=False, named=True)
     """
     if choice is None:
         return ToolChoice("auto")
     if isinstance(choice, str):
         if choice in offered and choice not in CHOICES:
-            return ToolChoice("required", (choice,))
+            return ToolChoice("required", (choice,), named=True)
         if choice.lower() in _WORDS:
             return ToolChoice(_WORDS[choice.lower()])
         raise _unknown(choice, offered)
@@ -87,7 +88,7 @@ def _of_mapping(choice: Mapping[Any, Any], offered: Collection[str]) -> ToolChoi
 
 def _named(choice: Mapping[Any, Any]) -> ToolChoice | None:
     name = choice.get("name")
-    return ToolChoice("required", (name,)) if isinstance(name, str) else None
+    return ToolChoice("required", (name,), named=True) if isinstance(name, str) else None
 
 
 def _of_allowed(choice: Mapping[Any, Any]) -> ToolChoice | None:

@@ -64,7 +64,7 @@ def make_request(
     """
     tools, _ = parted(definition, tools)
     read = None if tools is None else read_tools(tools) if definition.payload else _own_tools(tools, definition)
-    word, only, single = read_choice(choice, [*(tool.name for tool in read or ()), *definition.builtins])
+    word, only, single, named = read_choice(choice, [*(tool.name for tool in read or ()), *definition.builtins])
     if word == "required" and only is None and read == () and not definition.builtins:
         raise GrammarError(
             "tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'"
@@ -78,8 +78,9 @@ def make_request(
         isinstance(calls_before, bool) or not isinstance(calls_before, int) or calls_before < 0
     ):
         raise GrammarError(f"calls_before is {shown(calls_before)}", instead="a number from 0, or None")
+    alone = single or named and parallel is None and max_calls is None
     return TurnRequest(
-        read, word, only, _calls(definition, False if single else parallel, max_calls), options, reasoning, prompt,
+        read, word, only, _calls(definition, False if alone else parallel, max_calls), options, reasoning, prompt,
         calls_before, marker_safe, preface, response)
 
 
