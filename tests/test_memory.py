@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from laws import hard_vocabulary
 import constrained as c
 from constrained.engine import matcher as matchers
 from constrained.machine import END, Edges
+from constrained.schema.normal import alternatives
 
 pytest.importorskip("constrained.engine.kernel._kernel")
 faults = pytest.importorskip("constrained.benchmarks.faults")
@@ -34,6 +36,20 @@ def test_a_refused_allocation_leaves_nothing_behind(case):
 @pytest.mark.parametrize("case", faults.CASES)
 def test_an_interrupt_leaves_nothing_behind(case):
     assert faults.check(case, "interrupt", every=131) > 3
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="how CPython 3.11 enters a handler")
+def test_the_normal_form_has_no_handler_that_needs_memory():
+    """Behind the 256th instruction of a function CPython 3.11 makes an int to enter the handler around a handler; where
+    there is no memory for it, it tries again without end.
+    """
+    pending, found = [compile(Path(alternatives.__file__).read_text(encoding="utf-8"), "alternatives", "exec")], []
+    while pending:
+        code = pending.pop()
+        pending += [constant for constant in code.co_consts if hasattr(constant, "co_code")]
+        entries = dis._parse_exception_table(code)
+        found += [code.co_name for entry in entries if entry.lasti and entry.end // 2 > 256]
+    assert found == []
 
 
 def allocations(call):

@@ -97,7 +97,7 @@ class Candidates:
         try:
             while heap and len(found) < min(end, _TRIED):
                 _, way, _, start, language = heap[0]
-                spend_nearby(2)
+                spend_nearby(6)
                 longer = [] if start is None or language is None else list(self._longer(way, start, language))
                 heappop(heap)
                 if start is None:
@@ -133,7 +133,7 @@ class Candidates:
             most = min(self._most, _RANGES * self._most - tried.get(target, 0))
             ways = [way + char for char in spelled(start.spelling, low, high, most)] if most else []
             tried[target] = tried.get(target, 0) + len(ways)
-            spend_nearby((1 + len(ways)) // 2)
+            spend_nearby(1 + 2 * len(ways))
             for longer in ways:
                 yield self._least(longer, start, target), longer, start, target
 

@@ -66,6 +66,7 @@ class TokenSteps:
         texts = trie.ids[asked]
         leads = self._walked(places, asked)[asked] if len(texts) > _FEW else np.zeros(len(texts), np.int32)
         missed = np.flatnonzero(leads == 0)
+        spend(20 + len(trie.ids) // 64 + 4 * len(missed))  # arrays over all tokens take a millisecond or two
         leads[missed] = [places.of(self.after(state, token)) for token in texts[missed].tolist()]
         named = [(token, self.after(state, token)) for token in self._others if allowed[token]]
         tokens = np.append(texts, np.array([token for token, _ in named], np.int32))
@@ -145,6 +146,7 @@ class TokenSteps:
             if after == DEAD:
                 node = end
                 continue
+            spend(3)
             path.append(places.of(after))
             behind[first : records[node + 1, 1]] = path[-1]
             node += 1

@@ -102,38 +102,50 @@ def _solve(request: Query) -> Any:
     if direct is not None:
         memo[request] = direct
         return direct
-    stack = [(request, _steps(request))]
     memo[request] = _PENDING
-    answer: Any = None
+    return _answered([(request, _steps(request))])
+
+
+def _answered(stack: list[tuple[Query, Steps]]) -> Any:
+    """Return the answer to the only request of a stack.
+
+    A function of its own, and short: where memory ends inside a handler behind the 256th instruction of a function,
+    CPython 3.11 tries to note the instruction for ever (tests/test_memory.py).
+    """
     try:
-        while stack:
-            current, steps = stack[-1]
-            spend(4)
-            try:
-                wanted = steps.send(answer)
-            except StopIteration as stop:
-                answer = current.signed.node.document.memo[current] = stop.value
-                stack.pop()
-                continue
-            memo = wanted.signed.node.document.memo
-            answer = memo.get(wanted)
-            if answer is _PENDING:
-                if any(wanted == other for other, _ in stack):
-                    raise SchemaError(
-                        "schema applies itself to the same value", where=wanted.signed.node.pointer,
-                        because="no value decides whether it is valid", instead="break the cycle",
-                    )
-                raise Busy
-            if answer is None:
-                answer = _direct(wanted)
-                if answer is None:
-                    memo[wanted] = _PENDING
-                    stack.append((wanted, _steps(wanted)))
-                else:
-                    memo[wanted] = answer
+        return _worked_off(stack)
     finally:
         for current, _ in stack:
             current.signed.node.document.memo.pop(current, None)
+
+
+def _worked_off(stack: list[tuple[Query, Steps]]) -> Any:
+    answer: Any = None
+    while stack:
+        current, steps = stack[-1]
+        spend(4)
+        try:
+            wanted = steps.send(answer)
+        except StopIteration as stop:
+            answer = current.signed.node.document.memo[current] = stop.value
+            stack.pop()
+            continue
+        memo = wanted.signed.node.document.memo
+        answer = memo.get(wanted)
+        if answer is _PENDING:
+            if any(wanted == other for other, _ in stack):
+                raise SchemaError(
+                    "schema applies itself to the same value", where=wanted.signed.node.pointer,
+                    because="no value decides whether it is valid", instead="break the cycle",
+                )
+            raise Busy
+        if answer is None:
+            answer = _direct(wanted)
+            if answer is None:
+                memo[wanted] = _PENDING
+                stack.append((wanted, _steps(wanted)))
+            else:
+                memo[wanted] = answer
     return answer
 
 
@@ -189,14 +201,21 @@ def surely_never(conj: Conj) -> bool:
     if known is not None or _depth.level == _MOST_DEPTH:
         return bool(known)
     spend(4)
+    found = _seems_empty_below(conj)
+    if found is not None:
+        memo[key] = found
+    return bool(found)
+
+
+def _seems_empty_below(conj: Conj) -> bool | None:
+    """Return the answer of `surely_never` a level further down; None: it is being worked on further out."""
     _depth.level += 1
     try:
-        found = memo[key] = _seems_empty(conj)
+        return _seems_empty(conj)
     except Busy:
-        return False
+        return None
     finally:
         _depth.level -= 1
-    return found
 
 
 class _Depth(local):
