@@ -234,7 +234,7 @@ class Completions:
         while left and (end := known.get((ends[-1], way[left - 1]))) is not None:
             ends.append(end)
             left -= 1
-        spend(1 + len(way) // 32 + left * (1 + len(self._vocabulary.widths) // 8))
+        spend(1 + len(way) // 3 + left * (2 + len(self._vocabulary.widths) // 6))
         return ends
 
     # -- what a budget forbids -----------------------------------------------------------------------------------------
