@@ -1,6 +1,6 @@
 """Do some tenants' bombs keep others on the same vocabulary waiting?
 
-    python -m constrained.benchmarks.fairness [--bombers 2] [--others 6] [--seconds 20] [--freeze] [--table] [--sample N]
+    python -m constrained.benchmarks.fairness [--bombers 2] [--others 6] [--seconds 20] [--freeze] [--table]
 
 Threads compile patterns that take all the work that a constraint may do, a second each, over and over, no two alike.
 Other threads bring new schemas, and ask for masks that are new and masks that are known. What counts is how long a call
