@@ -1,6 +1,7 @@
 """Where does a stream or a partial reading say something else than the whole text?  Labelled texts, cut everywhere.
 
     python -m constrained.benchmarks.streams FILE…  [--step N]  [--formats hermes,qwen3]
+    python -m constrained.benchmarks.streams --delays             how far events are behind the text that they tell of
 
 A file is as in `benchmarks.vectors`; what is not valid is left out.  Of a turn, the events of its two parts must add up
 to what `parse` returns for the whole, whatever the cut, and likewise in single characters.  Of everything, the
@@ -17,8 +18,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..errors import ConstrainedError
 from ..formats import ChatFormat, Message, ToolCall
-from ..formats.events import CallFinished, CallStarted, Event, Stopped, TextDelta, ThoughtDelta
+from ..formats.events import ArgumentDelta, CallFinished, CallStarted, Event, Stopped, TextDelta, ThoughtDelta
 from .vectors import load, rows
 
 Said = tuple[str, dict[str, str], list[ToolCall], str | None]
@@ -129,15 +131,72 @@ def _more_than(part: Any, whole: Any) -> Iterator[str]:
             yield because
 
 
+TOOL = {"name": "write", "parameters": {"type": "object", "properties": {
+    "text": {"type": "string"}, "numbers": {"type": "array", "items": {"type": "integer"}}}}}  # fmt: skip
+WORDS = "The rain, it says, falls on Oslo and on Bergen. "
+
+
+def turns(chat: ChatFormat, size: int) -> Iterator[tuple[str, str, str]]:
+    """Yield a long answer, thought, string and list as a format writes them: what it is, the turn, the long text."""
+    words = (WORDS * (size // len(WORDS) + 1))[:size].rstrip()
+    yield "answer", chat.write(Message(words)), words
+    if chat.definition.generates_thoughts:
+        kind, definition = next(iter(chat.definition.thoughts)), chat.definition
+        calls = [] if definition.payload is None else [ToolCall("write", {"text": "It rains."})]
+        for message in (Message("It rains.", thoughts={kind: words}), Message("", calls, thoughts={kind: words})):
+            try:
+                yield "thought", chat.write(message, [TOOL]), words
+            except ConstrainedError:  # a format may have thoughts before calls alone
+                continue
+            break
+    if chat.definition.payload is not None:
+        yield "string", chat.write_call("write", {"text": words}, [TOOL]), words
+        turn = chat.write_call("write", {"numbers": list(range(1000, 1000 + size // 6))}, [TOOL])
+        yield "list", turn, turn[turn.index("1000") : turn.rindex(str(999 + size // 6)) + 4]
+
+
+def delay(chat: ChatFormat, turn: str, long: str) -> int:
+    """Return how many characters of a long text a stream had at most read without telling them."""
+    stream, told, most = chat.stream_parser([TOOL] if chat.definition.payload is not None else None), 0, 0
+    start = turn.index(long)
+    for at, char in enumerate(turn, 1):
+        for event in stream.feed(char):
+            if at > start and isinstance(event, (TextDelta, ThoughtDelta, ArgumentDelta)):
+                told += len(event.text)
+        most = max(most, min(at - start, len(long)) - told)
+    return most
+
+
+def bound(chat: ChatFormat) -> int:
+    """Return how far a format's events may be behind: 32 characters, or the longest marker."""
+    definition = chat.definition
+    return max(32, *map(len, (*definition.tokens.values(), *definition.markers, *definition.call_markers)))
+
+
+def delays() -> int:
+    """Print the delays of all formats; return how many are longer than they may be."""
+    late = 0
+    for name in ChatFormat.names():
+        chat = ChatFormat.load(name)
+        found = {what: delay(chat, turn, long) for what, turn, long in turns(chat, 600)}
+        late += sum(value > bound(chat) for value in found.values())
+        print(f"{name:20}", *(f"{what} {value}" for what, value in found.items()), f"of {bound(chat)}", flush=True)
+    print(f"{late} are late")
+    return late
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="constrained.benchmarks.streams", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--delays", action="store_true", help="how far events are behind their text")
     parser.add_argument("--step", type=int, default=1, help="characters from cut to cut")
     parser.add_argument("--formats", default="", help="only these")
     options = parser.parse_args(arguments)
     only, wrong = set(filter(None, options.formats.split(","))), 0
+    if options.delays:
+        return bool(delays())
     for path in options.files:
         started, counts = time.process_time(), Counter[str]()
         for row in rows(path):

@@ -4,7 +4,8 @@
 
 A file has one JSON object per line: format, kind, text, tools, options, valid, and, where known, expect (the calls),
 canonical and layer; or functions and calls, without a text, as BFCL has them: then the calls are written in every
-format of `SPECIFIED` and read again.
+format of `SPECIFIED` and read again.  Or, of kind "parse", a turn and what is expected of it, in a table of calls,
+content and thoughts; of kind "generate", a turn that a grammar with these options generates, or does not.
 Checked: the verdict; of valid texts the calls, that the canonical grammar takes exactly the canonical ones, and that a
 conversation of a chat template is rendered again to the letter, but for what `TEMPLATES` lists; of others the layer.
 """
@@ -67,10 +68,11 @@ def judge(row: dict[str, Any]) -> list[str]:
     """Return in words where the readers disagree with a row."""
     if "format" not in row:
         return [told for name in SPECIFIED for told in _written(name, row["functions"], row["calls"])]
+    row = _turn(row)
     chat, options = load(row["format"]), dict(row.get("options") or {})
     arguments = {"kind": row["kind"], "tools": row.get("tools"), "prompt": row.get("gen_prompt"), **options}
     try:
-        found = chat.parse(row["text"], **arguments)
+        found = chat.parse(row["text"], **arguments, strict=row.get("generated", False))
     except Rejected as error:
         if row["valid"]:
             return [f"refused: {error}"]
@@ -89,6 +91,17 @@ def judge(row: dict[str, Any]) -> list[str]:
     return told
 
 
+def _turn(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of kind "parse" or "generate" as one of an assistant's turn."""
+    if row["kind"] not in ("parse", "generate"):
+        return row
+    expected = {"calls": None, **(row.get("expect") or {})}
+    told = {"expect": expected.pop("calls"), **{key: value for key, value in expected.items() if value is not None}}
+    options = dict(row.get("options") or {})
+    prompt = {"gen_prompt": options.pop("prompt", None), "options": options}
+    return {**row, **told, **prompt, "kind": "assistant_turn", "generated": row["kind"] == "generate"}
+
+
 def _results(row: dict[str, Any], found: object) -> list[str]:
     """Return where what was read differs from what a valid row expects."""
     told = []
@@ -97,15 +110,18 @@ def _results(row: dict[str, Any], found: object) -> list[str]:
                  for call, wanted in zip(calls_of(found), row["expect"], strict=False)]
         if calls != row["expect"] or len(calls_of(found)) != len(calls):
             told.append(f"calls {calls_of(found)} for {row['expect']}")
-    if row["kind"] == "assistant_turn" and isinstance(found, Message) and "thoughts" in row:
+    if row["kind"] != "assistant_turn" or not isinstance(found, Message):
+        return told
+    if "thoughts" in row:
         thoughts = "".join(found.thoughts.values()) if found.thoughts else None
         if (thoughts or "") != (row["thoughts"] or ""):
             told.append(f"thoughts {thoughts!r} for {row['thoughts']!r}")
+    if "content" in row:
         content = found.content.strip()
         if content not in {(row["content"] or "").strip(), (row.get("content_raw") or "").strip()}:
             told.append(f"content {found.content!r} for {row['content']!r}")
-        if row.get("stop") is not None and found.stop != row["stop"]:
-            told.append(f"stop {found.stop!r} for {row['stop']!r}")
+    if row.get("stop") is not None and found.stop != row["stop"]:
+        told.append(f"stop {found.stop!r} for {row['stop']!r}")
     return told
 
 

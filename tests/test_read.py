@@ -13,11 +13,13 @@ from decimal import Context, Decimal
 from pathlib import Path
 
 import pytest
+from constrained.benchmarks.streams import said, total
 
 from constrained import ChatFormat, ConstrainedError, Grammar, GrammarError, LimitExceeded, Rejected
 from constrained.formats import Message, ToolCall
 from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.defining.definition import ENTRY
+from constrained.formats.events import Repaired
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.payload.ahead import Ahead
 from constrained.formats.payload.python_parts import plain_keywords
@@ -49,7 +51,7 @@ TOOL = {
 
 def _simulation(text, *, slowly=False, marked=()):
     rules = alternatives_of(Grammar.from_lark(text).rules)
-    return Simulation(build(rules, "start", (), marked, {}), slowly=slowly)
+    return Simulation(build(rules, "start", (), {rule: rule for rule in marked}, {}), slowly=slowly)
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
@@ -57,7 +59,7 @@ def test_the_machine_accepts_what_lark_does(name):
     lark = pytest.importorskip("lark")
     parser = lark.Lark(GRAMMARS[name], parser="earley", lexer="dynamic_complete")
     rules = alternatives_of(Grammar.from_lark(GRAMMARS[name]).rules)
-    network, accepted = build(rules, "start", (), (), {}), 0
+    network, accepted = build(rules, "start", (), {}, {}), 0
     for size in range(5):
         for word in map("".join, itertools.product(ALPHABET, repeat=size)):
             simulation = Simulation(network)
@@ -92,7 +94,7 @@ def _situation(simulation):
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_known_steps_are_the_slow_ones(name):
     rules = alternatives_of(Grammar.from_lark(GRAMMARS[name]).rules)
-    network = build(rules, "start", (), rules, {})
+    network = build(rules, "start", (), {rule: rule for rule in rules}, {})
     for word in map("".join, itertools.product(ALPHABET, repeat=4)):
         fast, slow, whole = Simulation(network), Simulation(network, slowly=True), Simulation(network)
         for char in word:
@@ -419,15 +421,31 @@ TOLERANT = [
 ]
 
 
+def _is_told_at_once(chat, text, message, options):
+    for pieces in ([text], list(text)):
+        stream = chat.stream_parser(**options)
+        events = [event for piece in pieces for event in stream.feed(piece)] + stream.end()
+        assert total(events) == said(message)
+        repairs = [event.repair for event in events if isinstance(event, Repaired)]
+        assert repairs == [repair for repair in message.repairs if repair.rule != "spelling"]
+
+
 @pytest.mark.parametrize(("name", "row"), TOLERANT, ids=lambda value: value["id"] if isinstance(value, dict) else value)
 def test_spellings_that_are_only_read(name, row):
     chat, options = ChatFormat.load(name), {"kind": row.get("kind", "assistant_turn"), **row.get("options", {})}
+    options["tools"] = json.loads(row["tools"]) if "tools" in row else None
     found = chat.parse(row["text"], **options)
     messages = found if isinstance(found, list) else [found]
     calls = messages if options["kind"] == "tool_call" else [call for one in messages for call in one.tool_calls]
     assert [{"name": call.name, "arguments": call.arguments} for call in calls] == json.loads(row.get("calls", "[]"))
     if "content" in row:
         assert messages[0].content == row["content"]
+    if "thought" in row:
+        assert [*messages[0].thoughts.values()] == [row["thought"]]
+    if options["kind"] == "assistant_turn":
+        names = [rule for _, rule in messages[0].repairs]
+        assert names == row.get("repairs", names) and bool(names) != row.get("canonical", False)
+        _is_told_at_once(chat, row["text"], messages[0], {key: options[key] for key in options if key != "kind"})
     if not row.get("canonical"):
         with pytest.raises(Rejected):
             chat.parse(row["text"], strict=True, **options)

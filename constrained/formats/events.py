@@ -4,6 +4,7 @@
     ThoughtDelta* by kind → Message.thoughts
     CallFinished*         → Message.tool_calls
     Stopped               → Message.stop
+    Repaired*             → Message.repairs, but for those that no rule names
 
 Tested in tests/test_stream.py: events of texts cut everywhere, against `parse`.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from constrained.formats.message import ToolCall
+from constrained.formats.message import Repair, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +67,11 @@ class Stopped:
     stop: str
 
 
-Event = TextDelta | ThoughtDelta | CallStarted | ArgumentDelta | CallFinished | Stopped
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """Something was taken that is not to the letter of the format."""
+
+    repair: Repair
+
+
+Event = TextDelta | ThoughtDelta | CallStarted | ArgumentDelta | CallFinished | Stopped | Repaired

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from constrained.tables import table
 
@@ -36,6 +36,15 @@ class Worded(str):
 def pieces_of(content: str) -> list[Piece]:
     """Return a content in pieces."""
     return content.pieces if isinstance(content, Worded) else [(content, False)] if content else []
+
+
+class Repair(NamedTuple):
+    """What a tolerant reading took that a strict one refuses: where it begins, in characters behind the prompt, and by
+    which rule it was taken.
+    """
+
+    place: int
+    rule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,15 @@ class Message:
     name: str | None = None
     call_id: str | None = None
     weight: int = field(default=1, compare=False, repr=False)
+    told: Iterable[Repair] = field(default=(), compare=False, repr=False)  # what `repairs` are, once they are asked for
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """What of the text was read that is not to the letter of the format, in its order.
+
+        Where no rule names it, it is found when it is asked for: where the text leaves what would be generated.
+        """
+        return tuple(self.told)
 
     def to_openai(self) -> dict[str, Any]:
         """Return the message as OpenAI's chat completions have it; `ChatFormat.render` takes it back, the same but for

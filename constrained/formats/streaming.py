@@ -18,13 +18,23 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from constrained.errors import Rejected, VocabularyError
-from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, Event, Stopped, TextDelta, ThoughtDelta
+from constrained.formats.defining.slots import PAIR_TEXTS
+from constrained.formats.events import (
+    ArgumentDelta,
+    CallFinished,
+    CallStarted,
+    Event,
+    Repaired,
+    Stopped,
+    TextDelta,
+    ThoughtDelta,
+)
 from constrained.formats.message import Message
 from constrained.formats.payload import Fault
 from constrained.formats.read.assemble import Assembler, ReadCall, Sliced
 from constrained.formats.read.inputs import Incoming, Piece
 from constrained.formats.read.question import NATIVES
-from constrained.formats.read.reading import call_of, ending, judged_call, name_written
+from constrained.formats.read.reading import call_of, ending, judged_call, name_written, repairs_behind
 from constrained.formats.read.simulating.trails import marks_of
 from constrained.work import MAX_WORK, Budget, current, metered
 
@@ -199,6 +209,7 @@ class _Teller(Assembler):
         self._asked, self._text, self._sent = asked, text, 0
         self._events: list[Event] = []
         self._started = 0  # calls that were told
+        self._mended = 0  # repairs that were told
         payload = asked.chat.definition.payload
         self._tagged = payload is not None and payload.surface == "tagged"
         self.misfit = False
@@ -214,6 +225,7 @@ class _Teller(Assembler):
     def _begin(self, what: str, place: int) -> None:
         super()._begin(what, place)
         self._sent = place
+        self._repaired()
         if what in self._slots.builtins:
             self._start(self.call.builtin)
 
@@ -235,7 +247,7 @@ class _Teller(Assembler):
             self._events.append(TextDelta(self._text[at:place]))
         elif what in self._slots.thoughts:
             self._events.append(ThoughtDelta(self._slots.thoughts[what], self._text[at:place]))
-        elif what == "arguments" and not self._tagged or what == "value" or what.endswith("_value"):
+        elif what == "arguments" and not self._tagged or what in PAIR_TEXTS:
             if len(self.message.calls) > self._started:
                 self._start(self.call.name)
             key = self.call.pairs[-1][0] if what != "arguments" and self.call.pairs else None
@@ -246,6 +258,12 @@ class _Teller(Assembler):
         else:
             return
         self._sent = place
+
+    def _repaired(self) -> None:
+        """Tell the repairs that are new."""
+        new = self.message.repairs[self._mended :]
+        self._events += [Repaired(repair) for repair in repairs_behind(new, len(self._asked.prompt.text))]
+        self._mended += len(new)
 
     def _start(self, name: str | None) -> None:
         self._started = len(self.message.calls)
@@ -262,7 +280,8 @@ class _Teller(Assembler):
         if len(self.message.calls) > self._started:
             self._start(call.name)
         question, terms = self._asked.question, self._asked.terms
-        if judged_call(call, question, terms, "") is not None:
+        if judged_call(call, question, terms, "", self.message.repairs) is not None:
             self.misfit = True
             return
+        self._repaired()
         self._events.append(CallFinished(len(self.message.calls) - 1, call_of(call, question)))

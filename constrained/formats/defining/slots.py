@@ -14,6 +14,7 @@ from constrained.formats.payload.raw import ELEMENTS
 from constrained.schema.surfaces.tags import KINDS
 
 ACCEPTED = "any_"  # what a reader takes for x is the rule any_x
+LOOSE = "loose_"  # what only a tolerant reader takes is the rule loose_x, a repair with the name x
 
 PAIR_TEXTS = ("value", "text_value", "json_value", *ELEMENTS, *(f"{kind}_value" for kind in KINDS if kind != "string"))
 _OWN_TEXTS = (
@@ -59,14 +60,13 @@ class Slots:
         texts = {*_OWN_TEXTS, *thoughts, *(rule for rules in parameters.values() for rule in rules)}
         stops = frozenset(definition.tokens[name] for names in definition.stops.values() for name in names)
         builtins = {own.rule: name for name, own in definition.builtins.items()}
-        known = frozenset({*texts, "tool_call", *builtins, *definition.messages, *definition.slots})
-        return cls(
-            frozenset(texts), thoughts, builtins, parameters, definition.messages, definition.slots, stops, known
-        )
+        aliases = {"unopened_thought": "thought", "content_behind": "content", **definition.slots}
+        known = frozenset({*texts, "tool_call", *builtins, *definition.messages, *aliases})
+        return cls(frozenset(texts), thoughts, builtins, parameters, definition.messages, aliases, stops, known)
 
-    def marked(self, rules: Iterable[str]) -> set[str]:
-        """Return the rules that the simulation has to mark."""
-        return {rule for rule in rules if self.meaning(rule) in self.known}
+    def marked(self, rules: Iterable[str]) -> dict[str, str]:
+        """Return the rules that the simulation has to mark, and what they stand for."""
+        return {r: self.meaning(r) for r in rules if self.meaning(r) in self.known or self.meaning(r).startswith(LOOSE)}
 
     def meaning(self, rule: str) -> str:
         """Return what a rule stands for; a copy of a rule, which look-ahead made, stands for the same."""
@@ -78,5 +78,5 @@ class Slots:
         name = rule.removeprefix(ACCEPTED) if rule != _LIBRARY else rule
         if name[-1:].isdigit() and name not in self.known:
             original = name.rstrip("0123456789").removesuffix("_")
-            name = original if original in self.known else name
-        return self.aliases.get(name, name)
+            name = original if original in self.known or original.startswith(LOOSE) else name
+        return self.aliases.get(name, name)  # (a repair stands for itself)

@@ -18,7 +18,7 @@ from typing import Any
 
 from constrained.errors import ConstrainedError
 from constrained.formats.payload.pieces import Fault, Tree, decimal_of, integer_of
-from constrained.formats.payload.raw import json_of
+from constrained.formats.payload.raw import json_of, python_of
 from constrained.formats.payload.values import refuse_circles, write_json
 from constrained.work import spend
 
@@ -101,6 +101,7 @@ def read_quoted(
     """
     tree, at, done = Tree(), 0, False
     is_key = False
+    text = _in_braces(text)
     for number, match in enumerate(_parts(quote).finditer(text)):
         part, place = match[0], match.start()
         if not number % _CHARGED:
@@ -110,7 +111,7 @@ def read_quoted(
         at = match.end()
         if part == ",":
             is_key = bool(tree.containers) and isinstance(tree.containers[-1], dict)
-        elif part == ":" or part.isspace():
+        elif part in ":=" or part.isspace():
             continue
         elif part in "{[":
             _note(places, tree, place)
@@ -139,6 +140,14 @@ def read_quoted(
     return tree.root
 
 
+def _in_braces(text: str) -> str:
+    """Return members, or an object, that stand in parentheses as an object; everything keeps its place."""
+    if not text.startswith("("):
+        return text
+    opening, closing = "  " if text[1:].lstrip().startswith("{") else "{}"
+    return f"{opening}{text[1:-1]}{closing}".rstrip() if text.endswith(")") else opening + text[1:]
+
+
 def _note(places: dict[str, tuple[int, int]] | None, tree: Tree, place: int) -> None:
     """Note where a key stands, or behind it the value."""
     if places is not None:
@@ -162,6 +171,8 @@ def _value(match: re.Match[str], quote: str, place: int, tree: Tree, *, partial:
 def _string(match: re.Match[str], quote: str, *, partial: bool) -> str:
     if match["json"]:
         return str(json_of(match[0]))
+    if match["single"]:
+        return str(python_of(f"[{match[0]}]")[0])
     inner = match[0][len(quote) :]
     return inner.removesuffix(quote) if len(match[0]) >= 2 * len(quote) or not partial else inner
 
@@ -171,4 +182,6 @@ def _parts(quote: str) -> re.Pattern[str]:
     """Return what finds the parts of an object's text; a string may lack its end, where the text was cut."""
     quoted = re.escape(quote)
     return re.compile(
-        rf'(?P<string>{quoted}(?s:.*?)(?:{quoted}|\Z))|(?P<json>"(?:[^"\\]|\\.)*")|[{{}}\[\],:]|\s+|[^\s{{}}\[\],:"]+')
+        rf"""(?P<string>{quoted}(?s:.*?)(?:{quoted}|\Z))|(?P<json>"(?:[^"\\]|\\.)*")|(?P<single>'(?:[^'\\]|\\.)*')"""
+        r"""|[{}\[\],:=]|\s+|[^\s{}\[\],:="']+"""
+    )

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from constrained.formats.payload.allowed import Allowed, allowed_by
 from constrained.formats.payload.json_text import JsonReader
 from constrained.formats.payload.pieces import Fault
+from constrained.formats.payload.python_text import KeywordsReader
 from constrained.schema.surfaces.tags import CONTAINERS
 from constrained.work import spend
 
@@ -39,9 +40,14 @@ class Ends(NamedTuple):
 
 
 def arguments_of(
-    pairs: Iterable[Pair], schema: Any, nested: Nested | None = None, ends: Ends | None = None
+    pairs: Iterable[Pair],
+    schema: Any,
+    nested: Nested | None = None,
+    ends: Ends | None = None,
+    mended: Callable[[int], None] = lambda place: None,
 ) -> dict[str, Any]:
-    """Return the arguments that pairs of a key and a text mean for a schema; `nested` reads the elements of a text.
+    """Return the arguments that pairs of a key and a text mean for a schema; `nested` reads the elements of a text, and
+    `mended` is told the places of values that are Python's and no JSON.
 
     Raises: Fault: a key comes twice, a text that must be JSON is not, or one goes on into the next parameter.
 
@@ -64,7 +70,7 @@ def arguments_of(
             if nested is not None and (rule in ELEMENTS or rule == "value" and no_text(text, may.kinds)):
                 found[key] = nested(text, ELEMENTS.get(rule), may)
             else:
-                found[key] = value_of(text, rule, may.kinds)
+                found[key] = value_of(text, rule, may.kinds, lambda at=place: mended(at))
         except Fault as fault:
             raise Fault(place + fault.at, fault.because, fault.expected, _pointer(key) + fault.pointer) from None
     return found
@@ -75,20 +81,43 @@ def no_text(text: str, kinds: Collection[str]) -> bool:
     return not text.strip(_BLANKS) and "string" not in kinds and any(kind in kinds for kind in CONTAINERS)
 
 
-def value_of(text: str, rule: str, kinds: Collection[str]) -> Any:
-    """Return what a text means that a rule has read, where values of these types may stand.  Raises: Fault."""
-    if rule == "text_value":
+def value_of(text: str, rule: str, kinds: Collection[str], mended: Callable[[], None] = lambda: None) -> Any:
+    """Return what a text means that a rule has read, where values of these types may stand; `mended` is called where it
+    is Python's.  Raises: Fault.
+    """
+    if rule == "text_value" or rule != "json_value" and len(kinds) == 1 and "string" in kinds:
         return text
-    if rule == "json_value":
-        return json_of(text)
-    if len(kinds) == 1 and "string" in kinds:
-        return text
+    literal = False
     try:
-        value = _WORDS[text] if text in _WORDS else json_of(text)
+        value = json_of(text)
+    except Fault:
+        literal = rule == "json_value" or "string" not in kinds or text in _WORDS
+        value = python_of(text) if literal else text
+        if value is text and rule == "json_value":
+            raise
+    kind = kind_of(value)
+    if rule != "json_value" and "string" in kinds and (kind == "string" or kind not in kinds):
+        return text
+    if literal and value is not text:
+        mended()
+    return value
+
+
+def python_of(text: str) -> Any:
+    """Return the value of a word, a list or a dictionary as Python writes it; the text where it is none.
+
+    >>> python_of("{'k': None}"), python_of("[1, x]")
+    ({'k': None}, '[1, x]')
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    written = f"(_={text})"
+    reader = KeywordsReader()
+    try:
+        end = reader.feed(written, 0, len(written)) if text.lstrip(_BLANKS)[:1] in ("[", "{", "(") else 0
     except Fault:
         return text
-    kind = kind_of(value)
-    return value if "string" not in kinds or kind != "string" and kind in kinds else text
+    return reader.value["_"] if end == len(written) and reader.done and len(reader.value) == 1 else text
 
 
 def json_of(text: str) -> Any:

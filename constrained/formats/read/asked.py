@@ -6,18 +6,20 @@ generating, which only matter to ``strict=True``.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import GrammarError, Rejected, VocabularyError, shown
+from constrained.errors import ConstrainedError, GrammarError, Rejected, VocabularyError, shown
 from constrained.formats.binding.request import TurnRequest, make_request, read_options
-from constrained.formats.message import Message
+from constrained.formats.message import Message, Repair
 from constrained.formats.read.inputs import Turn, certain, split_ids, split_text
 from constrained.formats.read.question import KINDS, Question, ask, offered
-from constrained.formats.read.reading import Reading, Terms, messages_of, read
+from constrained.formats.read.reading import Reading, Terms, messages_of, read, repairs_behind
 from constrained.formats.read.rejections import Wrong, rejected
 from constrained.formats.read.strict import deviation, entered
 from constrained.schema.by_content import content
@@ -104,7 +106,7 @@ class Asked:
         )
 
     def _most(self) -> int | None:
-        return 1 if self.chat.definition.repeat is None else self.request.calls
+        return None if self.chat.definition.repeat is None else self.request.calls  # (there the grammar says)
 
     def turn(self, text_or_ids: str | Iterable[int]) -> Turn:
         if isinstance(text_or_ids, str):
@@ -133,7 +135,10 @@ class Asked:
             self._check_choice(reading, partial=partial)
         if reading.wrong:
             raise self._rejected(reading.wrong, self.prompt.text + turn.text, all_errors=all_errors)
-        return messages_of(reading.messages, self.question)
+        messages = messages_of(reading.messages, self.question, len(self.prompt.text))
+        if self.kind == "assistant_turn" and not strict and not partial and not messages[0].repairs:
+            messages[0] = replace(messages[0], told=Unsettled(self, turn))
+        return messages
 
     def _ends_as_others(self, text: str) -> bool:
         """Return whether a text ends with what looks like the stop token of another format."""
@@ -144,6 +149,15 @@ class Asked:
     def _budget(turn: Turn) -> Budget | None:
         """Return the work that a text of this length may take; None where the caller counts already."""
         return None if current() is not None else Budget(MAX_WORK + _PER_CHARACTER * len(turn.text))
+
+    def first_repair(self, turn: Turn) -> tuple[Repair, ...]:
+        """Return where a turn that was read first leaves what would be generated; nothing where it does not, or where
+        nothing would be generated under these options.
+        """
+        reading = Reading()
+        with contextlib.suppress(ConstrainedError), metered(self._budget(turn)):
+            self._check_strictly(turn, reading)
+        return repairs_behind([Repair(wrong.place, "spelling") for wrong in reading.wrong], len(self.prompt.text))
 
     def _check_strictly(self, turn: Turn, reading: Reading) -> None:
         options = self._canonical
@@ -181,6 +195,23 @@ class Asked:
         first, *others = rejected(listed, text, len(self.prompt.text), self.kind, self.chat.name)
         first.others = tuple(others)
         return first
+
+
+class Unsettled:
+    """The repairs of a turn of which no rule named any, found when they are asked for."""
+
+    def __init__(self, asked: Asked, turn: Turn) -> None:
+        self._asked, self._turn = asked, turn
+
+    @cached_property
+    def _found(self) -> tuple[Repair, ...]:
+        return self._asked.first_repair(self._turn)
+
+    def __iter__(self) -> Iterator[Repair]:
+        return iter(self._found)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._found,)
 
 
 def canonical(chat: ChatFormat, kind: str) -> ChatFormat:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from constrained.formats.defining.slots import PAIR_TEXTS, Slots
-from constrained.formats.message import Piece, Worded, pieces_of
+from constrained.formats.defining.slots import LOOSE, PAIR_TEXTS, Slots
+from constrained.formats.message import Piece, Repair, Worded, pieces_of
 from constrained.formats.payload.raw import CROSSED, ELEMENTS, json_of
 from constrained.formats.read.simulating.stepping import TOKEN
 from constrained.formats.read.simulating.trails import VALUE, Placed, Trail, marks_of
@@ -61,6 +61,7 @@ class ReadMessage:
     thoughts: dict[str, str] = field(default_factory=dict)
     calls: list[ReadCall] = field(default_factory=list)
     stop: str | None = None
+    repairs: list[Repair] = field(default_factory=list)
 
 
 class Effect(NamedTuple):
@@ -237,6 +238,9 @@ class Assembler:
         self.message.stop = None
         self._spoken = []
 
+    def begin_repair(self, what: str, start: int, place: int, text: Sliced) -> None:
+        self.message.repairs.append(Repair(place, what.removeprefix(LOOSE)))
+
     def _end(self, what: str, start: int, place: int, text: Sliced) -> None:
         end = self._slots.endings.get(what)
         if end is None:
@@ -341,6 +345,8 @@ def _beginning(what: str, slots: Slots) -> Ending:
         return Assembler.begin_message
     if what == "tool_call" or what in slots.builtins:
         return Assembler.begin_call
+    if what.startswith(LOOSE):
+        return Assembler.begin_repair
     return Assembler.begin_content if what == "content" else _nothing
 
 

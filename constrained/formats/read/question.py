@@ -104,7 +104,7 @@ class Question:
             rules,
             self.entry,
             self._specials,
-            self.slots.marked(rules) | {r for r in rules if r.startswith(BROKEN)},
+            self.slots.marked(rules) | {r: r for r in rules if r.startswith(BROKEN)},
             NATIVES,
         )
 

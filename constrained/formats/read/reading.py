@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from constrained.formats.message import Message, ToolCall
+from constrained.formats.message import Message, Repair, ToolCall
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.payload.allowed import allowed_by
 from constrained.formats.payload.elements import read_elements
 from constrained.formats.payload.quoted import read_quoted
-from constrained.formats.payload.raw import ELEMENTS, arguments_of, meant_as_json
+from constrained.formats.payload.raw import ELEMENTS, arguments_of, json_of, meant_as_json
 from constrained.formats.read.assemble import ReadCall, ReadMessage
 from constrained.formats.read.inputs import Turn
 from constrained.formats.read.question import Question
@@ -135,7 +135,7 @@ def _begun(call: ReadCall, question: Question, terms: Terms) -> Any:
         return None
     tool = terms.by_name.get(call.name)
     try:
-        return _arguments(call, question, {} if tool is None else tool.parameters)
+        return _arguments(call, question, {} if tool is None else tool.parameters, [])
     except Fault:
         return None
 
@@ -173,7 +173,7 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
                 )
             ids |= {call.id} if call.id is not None else set()
             if call.complete or question.kind == "tool_call" and complete:
-                wrong = judged_call(call, question, terms, text)
+                wrong = judged_call(call, question, terms, text, message.repairs)
                 if wrong is not None:
                     place, layer, because, expected, details = wrong
                     reading.wrong.append(Wrong(place, layer, because, expected, "tool_call", number, index, **details))
@@ -181,10 +181,10 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
 
 
 def judged_call(
-    call: ReadCall, question: Question, terms: Terms, text: str
+    call: ReadCall, question: Question, terms: Terms, text: str, repairs: list[Repair]
 ) -> tuple[int, str, str, str, dict[str, Any]] | None:
     """Return what is wrong with a call: place, layer, reason, what was expected, and more of `Wrong`; fill in its name
-    and arguments.
+    and arguments, and add to the repairs.
     """
     if call.builtin is not None:
         if call.builtin in terms.own:
@@ -205,9 +205,9 @@ def judged_call(
             {},
         )
     tool = terms.by_name.get(call.name)
-    if call.arguments is None and question.definition.payload.surface in ("tagged", "quoted"):
+    if call.arguments is None and (call.written or question.definition.payload.surface in ("tagged", "quoted")):
         try:
-            call.arguments = _arguments(call, question, {} if tool is None else tool.parameters)
+            call.arguments = _arguments(call, question, {} if tool is None else tool.parameters, repairs)
         except Fault as fault:
             return fault.at, "syntax", fault.because, fault.expected, {"pointer": fault.pointer}
     if terms.tools is None:
@@ -269,9 +269,11 @@ def _inside(text: str, place: int, pointer: str, places: Mapping[str, tuple[int,
     return locate(text, place + value, "json", rest, key=key) if rest else place + (name if key else value)
 
 
-def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) -> Any:
+def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any], repairs: list[Repair]) -> Any:
     """Return the arguments that the text of a call means, where no reader of values has read them.  Raises: Fault."""
     payload, definition = question.definition.payload, question.definition
+    if payload is not None and payload.surface == "json" and call.written:
+        return _arguments_in_a_string(call)
     if payload is None or payload.quote is None:
         elements = None if payload is None else payload.elements
         return arguments_of(
@@ -279,11 +281,23 @@ def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) ->
             schema,
             None if elements is None else lambda text, kind, may: read_elements(text, elements, kind, may),
             question.ends,
+            lambda place: repairs.append(Repair(place, "python_literal")),
         )
     try:
         return read_quoted(call.written, definition.tokens[payload.quote], partial=not call.complete)
     except Fault as fault:
         raise Fault(call.arguments_place + fault.at, fault.because, fault.expected, fault.pointer) from None
+
+
+def _arguments_in_a_string(call: ReadCall) -> dict[str, Any]:
+    """Return the arguments of a call that wrote their JSON as a string.  Raises: Fault."""
+    try:
+        found = json_of(str(json_of(call.written)))
+    except Fault as fault:
+        raise Fault(call.arguments_place, f"in the string {fault.because}", fault.expected, fault.pointer) from None
+    if not isinstance(found, dict):
+        raise Fault(call.arguments_place, "the string is no JSON object", "an object", "")
+    return found
 
 
 def name_written(name: str | None, question: Question, terms: Terms) -> str | None:
@@ -323,12 +337,26 @@ def locate(text: str, start: int, surface: str, pointer: str, *, key: bool = Fal
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-def messages_of(messages: Iterable[ReadMessage], question: Question) -> list[Message]:
-    """Return what was read, as callers get it."""
+def messages_of(messages: Iterable[ReadMessage], question: Question, behind: int = 0) -> list[Message]:
+    """Return what was read behind so many characters of a prompt, as callers get it."""
     return [
-        Message(m.content, [call_of(call, question) for call in m.calls], m.stop, m.thoughts, m.role, m.name, m.call_id)
+        Message(
+            m.content,
+            [call_of(call, question) for call in m.calls],
+            m.stop,
+            m.thoughts,
+            m.role,
+            m.name,
+            m.call_id,
+            told=repairs_behind(sorted(m.repairs), behind),
+        )
         for m in messages
     ]
+
+
+def repairs_behind(repairs: Iterable[Repair], size: int) -> tuple[Repair, ...]:
+    """Return repairs with their places in the text behind so many characters of a prompt."""
+    return tuple([Repair(max(place - size, 0), rule) for place, rule in repairs])
 
 
 def call_of(call: ReadCall, question: Question) -> ToolCall:

@@ -71,19 +71,20 @@ class Network:
 
 
 def build(
-    rules: Alternatives, start: str, specials: Collection[str], marked: Collection[str], natives: Mapping[str, Native]
+    rules: Alternatives, start: str, specials: Collection[str], marked: Mapping[str, str], natives: Mapping[str, Native]
 ) -> Network:
-    """Return the network of `start`; rules named in `natives` are read by code.
+    """Return the network of `start`; rules named in `natives` are read by code.  `marked`: rule → what its marks say;
+    copies of a rule say the same, so that readings which differ in nothing else agree.
 
     Raises: GrammarError: a rule is left-recursive in a way that is no repeat.
     """
     refuse_left_recursion(rules, start, natives)
-    return _NetworkBuilder(rules, frozenset(specials), frozenset(marked), natives).network(start)
+    return _NetworkBuilder(rules, frozenset(specials), marked, natives).network(start)
 
 
 class _NetworkBuilder:
     def __init__(
-        self, rules: Alternatives, specials: frozenset[str], marked: frozenset[str], natives: Mapping[str, Native]
+        self, rules: Alternatives, specials: frozenset[str], marked: Mapping[str, str], natives: Mapping[str, Native]
     ) -> None:
         self._rules, self._specials, self._marked, self._natives = rules, specials, marked, natives
         self._patterns = Patterns()
@@ -111,7 +112,7 @@ class _NetworkBuilder:
     def _define(self, rule: str) -> None:
         entry, end = self._entries[rule], NetworkNode(NodeKind.END, rule)
         if rule in self._marked:
-            end = NetworkNode(NodeKind.MARK, rule, (False, rule), (end,))
+            end = NetworkNode(NodeKind.MARK, rule, (False, self._marked[rule]), (end,))
         again = [sequence[1:] for sequence in self._rules[rule] if sequence and sequence[0] == Ref(rule)]
         if again:
             loop = NetworkNode(NodeKind.SPLIT, rule)
@@ -124,7 +125,7 @@ class _NetworkBuilder:
         )
         if rule in self._marked:
             split = NetworkNode(NodeKind.SPLIT, rule, None, branches)
-            branches = (NetworkNode(NodeKind.MARK, rule, (True, rule), (split,)),)
+            branches = (NetworkNode(NodeKind.MARK, rule, (True, self._marked[rule]), (split,)),)
         entry.then = branches
 
     def _chain(self, sequence: tuple[Symbol, ...], owner: str, then: NetworkNode) -> NetworkNode:
