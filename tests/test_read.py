@@ -237,10 +237,10 @@ def test_pieces_of_any_size_are_read_alike():
 
 
 @pytest.mark.parametrize("name", ["kimi-k2", "qwen2.5", "qwen3-coder", "granite-4.0", "hermes-3"])
-@pytest.mark.parametrize("thought", ["<think>Hm.</think>", "Hm.</think>"])
-def test_a_thought_that_is_not_generated_is_not_lost(name, thought):
+@pytest.mark.parametrize("opened", ["", "<think>"], ids=["by the model", "by the prompt"])
+def test_a_thought_that_is_not_generated_is_not_lost(name, opened):
     chat = ChatFormat.load(name)
-    read = chat.parse(f"{thought}Hello.{chat.stop[0]}")
+    read = chat.parse(f"<think>Hm.</think>Hello.{chat.stop[0]}".removeprefix(opened), prompt=opened)
     assert (read.content, read.thoughts) == ("Hello.", {"reasoning": "Hm."})
     with pytest.raises(ConstrainedError, match="no such turn"):
         chat.write(read)
