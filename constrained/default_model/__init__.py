@@ -81,7 +81,8 @@ def load_tokenizer(*, chat: bool = False) -> PreTrainedTokenizerFast:
         from transformers import PreTrainedTokenizerFast
     with as_file(files(__package__) / "tokenizer.json") as path:
         tokenizer = PreTrainedTokenizerFast(
-            tokenizer_file=str(path), bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>", pad_token="<|pad|>"
+            tokenizer_file=str(path), bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>", pad_token="<|pad|>",
+            model_input_names=["input_ids", "attention_mask"],  # transformers 4 adds token types, which a Llama refuses
         )
     if chat:
         tokenizer.chat_template = TEMPLATE

@@ -105,6 +105,10 @@ class Matcher:
             return True
         return self.is_accepting() and not np.setdiff1d(self._allowed_here(), list(self._stop)).size
 
+    def named_tokens(self) -> set[int]:
+        """Return the special tokens that the grammar names next; a stop token that only ends the text is none."""
+        return self._worked(lambda: self._kernel.named_tokens(self._path[-1])) if self._path[-1] >= 0 else set()
+
     def forced_bytes(self) -> bytes:
         """Return the bytes that every continuation starts with, at most 4,096; b"" where the sequence may also end."""
         return self._worked(self._forced_bytes) if self._path[-1] >= 0 else b""
@@ -128,11 +132,9 @@ class Matcher:
         """
         forced = self.forced_bytes()
         if not forced:
-            named = (
-                sorted(self._worked(lambda: self._kernel.named_tokens(self._path[-1]))) if self._path[-1] >= 0 else []
-            )
+            named = self.named_tokens()
             alone = len(named) == 1 and len(self._allowed_here()) == 1
-            return named if alone else []
+            return [*named] if alone else []
         vocabulary = self.constraint.vocabulary
         tokens, texts = vocabulary.tokenize(forced), vocabulary.tokens
         settled, room = [], len(forced)

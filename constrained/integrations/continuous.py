@@ -81,7 +81,7 @@ class _Requests:
             return self._cursor(state)
         except Exception as error:
             log_end(error)
-            return Cursor(compile(Grammar.choice([""]), self._vocabulary).matcher())
+            return Cursor(compile(Grammar.choice([""]), self._vocabulary).matcher(), state._eos_token_ids)
 
     def _cursor(self, state: Any) -> Cursor | None:
         constraint = state.logit_processor_kwargs.get("grammar")
@@ -94,7 +94,7 @@ class _Requests:
             )
         cursor, read = self._known.pop(state.request_id, (None, 0))
         if cursor is None or read > len(state.generated_tokens):
-            cursor, read = Cursor(constraint.matcher()), 0
+            cursor, read = Cursor(constraint.matcher(), state._eos_token_ids), 0
         new = state.generated_tokens[read:]
         if not cursor.accept(new):
             _log.error("a request has left its grammar, so it goes on without: something else overrules the masks")

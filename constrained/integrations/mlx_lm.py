@@ -12,8 +12,10 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from constrained.engine.constraint import Constraint
+from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.integrations.sequences.one_sequence import OneSequence
 
 
@@ -42,3 +44,11 @@ def logits_processor(
     token.
     """
     return GrammarProcessor(constraint, prompt_length, max_new_tokens)
+
+
+def vocabulary_of(model: Any, tokenizer: Any) -> Vocabulary:
+    """Return the vocabulary of what `mlx_lm.load` returns: as wide as the model's logits, and with the stop tokens at
+    which the host ends a text, where a tokenizer's family may know more.
+    """
+    wrapped = tokenizer if isinstance(tokenizer, TokenizerWrapper) else TokenizerWrapper(tokenizer)
+    return Vocabulary.from_tokenizer(wrapped._tokenizer, size=model.args.vocab_size, stop=wrapped.eos_token_ids)

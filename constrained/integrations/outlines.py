@@ -120,10 +120,11 @@ def vocabulary_of_model(model: Any) -> Vocabulary:
         from constrained.integrations import llama_cpp
 
         return llama_cpp.vocabulary_of(model.model)
-    tokenizer = getattr(model, "hf_tokenizer", None) or getattr(model, "mlx_tokenizer", None) or model.tokenizer
-    config = getattr(model.model, "config", None)
-    size = config.get_text_config().vocab_size if config is not None else model.model.args.vocab_size
-    return vocabulary_of(getattr(tokenizer, "_tokenizer", tokenizer), size=size)
+    if type(model).__name__ == "MLXLM":
+        from constrained.integrations import mlx_lm
+
+        return mlx_lm.vocabulary_of(model.model, model.mlx_tokenizer)
+    return vocabulary_of(model.hf_tokenizer, size=model.model.config.get_text_config().vocab_size)
 
 
 def generator(model: Any, output_type: Any, *, max_new_tokens: int | None = None) -> Any:

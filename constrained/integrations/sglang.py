@@ -118,11 +118,11 @@ class GrammarBackend(BaseGrammarBackend):  # type: ignore[misc]  # a host's clas
     def __init__(self, tokenizer: Any, vocab_size: int, eos_token_ids: Any = None) -> None:
         super().__init__()
         self._requests = Requests(Vocabulary.from_tokenizer(tokenizer, size=vocab_size))
-        self._stop = {eos_token_ids} if isinstance(eos_token_ids, int) else set(eos_token_ids or ())
+        self._stop = [eos_token_ids] if isinstance(eos_token_ids, int) else eos_token_ids
 
-    def _made(self, kind: str, text: str, **beside: Any) -> BaseGrammarObject:
+    def _made(self, kind: str, text: str) -> BaseGrammarObject:
         try:
-            constraint = self._requests.constraint({kind: text, **beside})
+            constraint = self._requests.constraint({kind: text})
             return RequestGrammar(Cursor(constraint.matcher(), self._stop), self._requests.vocabulary.words)
         except Exception as error:  # whatever it is, the server goes on
             if not isinstance(error, ConstrainedError):
@@ -131,7 +131,7 @@ class GrammarBackend(BaseGrammarBackend):  # type: ignore[misc]  # a host's clas
 
     def dispatch_json(self, key_string: str) -> BaseGrammarObject:
         """Return the grammar of a JSON Schema; ``$$ANY$$`` stands for any object."""
-        return self._made("json", '{"type": "object"}' if key_string == "$$ANY$$" else key_string, profile="practical")
+        return self._made("json", '{"type": "object"}' if key_string == "$$ANY$$" else key_string)
 
     def dispatch_regex(self, key_string: str) -> BaseGrammarObject:
         """Return the grammar of a regular expression."""

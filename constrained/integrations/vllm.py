@@ -195,9 +195,9 @@ class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a
 
 
 def _stops(sampling_params: Any) -> Collection[int]:
-    return (
-        getattr(sampling_params, "all_stop_token_ids", None) or getattr(sampling_params, "stop_token_ids", None) or ()
-    )
+    """Return the ids at which the engine ends a request; `all_stop_token_ids` are more with ``ignore_eos``."""
+    eos = sampling_params.eos_token_id
+    return {*(sampling_params.stop_token_ids or ()), *(() if eos is None else (eos,))}
 
 
 class RequestGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # a host's class
@@ -237,8 +237,6 @@ class GrammarBackend(StructuredOutputBackend):  # type: ignore[misc]  # a host's
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
         super().__init__(vllm_config, tokenizer, vocab_size)
         self._requests = Requests(Vocabulary.from_tokenizer(tokenizer, size=vocab_size))
-        given = getattr(vllm_config, "structured_outputs_config", None)
-        self._exact = not getattr(given, "disable_any_whitespace", False)
 
     def compile_grammar(
         self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
@@ -251,15 +249,14 @@ class GrammarBackend(StructuredOutputBackend):  # type: ignore[misc]  # a host's
             constraint = self._requests.constraint(self._asked(request_type, grammar_spec))
         except (ConstrainedError, TypeError, RecursionError) as error:  # the last two: no JSON
             raise ValueError(str(error)) from error
-        return RequestGrammar(Cursor(constraint.matcher(), stop_token_ids or ()))
+        return RequestGrammar(Cursor(constraint.matcher(), stop_token_ids))
 
     def _asked(self, request_type: Any, spec: str) -> dict[str, Any]:
         options = StructuredOutputOptions
-        profile = "exact" if self._exact else "practical"
         if request_type == options.JSON:
-            return {"json": spec if isinstance(spec, str) else json.dumps(spec), "profile": profile}
+            return {"json": spec if isinstance(spec, str) else json.dumps(spec)}
         if request_type == options.JSON_OBJECT:
-            return {"json": '{"type": "object"}', "profile": "exact"}
+            return {"json": '{"type": "object"}'}
         kinds = {options.REGEX: "regex", options.CHOICE: "choice", options.GRAMMAR: "lark"}
         if request_type not in kinds:
             raise ConstrainedError(

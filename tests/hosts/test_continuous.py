@@ -64,11 +64,13 @@ def test_each_request_keeps_to_its_grammar(tiny_tokenizer, tiny_vocabulary):
 def test_a_request_that_fails_is_ended_and_the_others_go_on(tiny_vocabulary, caplog):
     """A grammar for another vocabulary, and one that cannot be begun; a token outside of a grammar is told of."""
     other = c.Vocabulary([bytes([byte]) for byte in range(256)], {"</s>": 256}, [256])
-    requests = _Requests(tiny_vocabulary)
+    requests, stop = _Requests(tiny_vocabulary), tiny_vocabulary.stop[:1]
 
     def state(name, grammar, tokens=()):
         kwargs = {} if grammar is None else {"grammar": grammar}
-        return types.SimpleNamespace(request_id=name, logit_processor_kwargs=kwargs, generated_tokens=[*tokens])
+        return types.SimpleNamespace(
+            request_id=name, logit_processor_kwargs=kwargs, generated_tokens=[*tokens], _eos_token_ids={*stop}
+        )
 
     def allowed(cursor):
         row = np.zeros((1, tiny_vocabulary.words), np.int32)
@@ -77,7 +79,7 @@ def test_a_request_that_fails_is_ended_and_the_others_go_on(tiny_vocabulary, cap
 
     good = c.compile(c.Grammar.from_regex("[0-9]"), tiny_vocabulary)
     for bad in (c.compile(c.Grammar.from_regex("a"), other), "no constraint"):
-        assert allowed(requests.cursor(state("bad", bad))) == set(tiny_vocabulary.stop)
+        assert allowed(requests.cursor(state("bad", bad))) == set(stop)
         assert len(allowed(requests.cursor(state("good", good)))) == 10
     assert "for another vocabulary" in caplog.text
     assert requests.cursor(state("left", good, tiny_vocabulary.tokenize(b"x"))) is None
@@ -89,7 +91,7 @@ def test_requests_that_are_never_heard_of_again_are_forgotten(tiny_vocabulary, m
     requests, grammar = _Requests(tiny_vocabulary), c.compile(c.Grammar.from_regex("[0-9]{9}"), tiny_vocabulary)
     for name in "abcde":
         requests.cursor(types.SimpleNamespace(
-            request_id=name, logit_processor_kwargs={"grammar": grammar}, generated_tokens=[]
+            request_id=name, logit_processor_kwargs={"grammar": grammar}, generated_tokens=[], _eos_token_ids=set()
         ))
     assert list(requests._known) == ["c", "d", "e"]
 

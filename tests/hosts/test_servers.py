@@ -174,6 +174,42 @@ def test_the_engines_own_stop_tokens_come_where_the_text_may_end(tiny_vocabulary
     assert not cursor.finished
 
 
+# A grammar, a text of it, and whether a stop token that the grammar names may follow.
+ENDS = {
+    "whole": (c.Grammar.choice(["red"]), ["red"], False),
+    "goes on": (c.Grammar.from_regex("[a-z]{3,5}"), ["red"], False),
+    "ends by name": (c.Grammar.from_lark('start: "red" "<|eom_id|>"', specials=["<|eom_id|>"]), ["red", "<|eom_id|>"], False),
+    "names": (c.Grammar.from_lark('start: "red" "<|eom_id|>" "?"', specials=["<|eom_id|>"]), ["red", "<|eom_id|>", "?"], False),
+    "may go on by name": (c.Grammar.from_lark('start: "red" ("<|eom_id|>" "?")?', specials=["<|eom_id|>"]), ["red"], True),
+}
+
+
+@pytest.mark.parametrize("given", [[], [0], [1, 2], [0, 1, 2], None], ids=str)
+@pytest.mark.parametrize(("grammar", "text", "named"), ENDS.values(), ids=ENDS)
+def test_a_text_ends_with_what_its_request_ends_with(grammar, text, named, given, tiny_vocabulary):
+    """Not with all that the vocabulary knows: the engine would take those for text, and go on up to its limit."""
+    known, special = tiny_vocabulary.stop, tiny_vocabulary.special
+    ends = {*known} if given is None else {known[at] for at in given}
+    cursor = Cursor(c.compile(grammar, tiny_vocabulary).matcher(), None if given is None else ends)
+
+    def stops():
+        row = np.frombuffer(_row(cursor, tiny_vocabulary.words), np.uint8)
+        found = set(np.flatnonzero(np.unpackbits(row, bitorder="little")).tolist())
+        assert all(cursor.validate([token]) == [token] * (token in found) for token in known) or cursor.finished
+        return found & {*known}, bool(found - {*known})
+
+    for part in text:
+        for token in [special[part]] if part in special else tiny_vocabulary.tokenize(part.encode()):
+            assert stops()[0] == {token}.intersection(special.values())
+            assert cursor.accept([token])
+    found, goes_on = stops()
+    letters = {special["<|eom_id|>"]} if named else set()
+    assert found == (ends | letters or (set() if goes_on else {*known}))
+    for token in sorted(ends - letters)[:1]:
+        assert cursor.finished or cursor.accept([token])
+        assert stops()[0] == ends
+
+
 def test_too_much_work_in_a_mask_ends_the_request_and_not_the_engine(tiny_vocabulary, caplog):
     row = np.zeros((1, tiny_vocabulary.words), np.int32)
     c.caches.clear()  # what other tests have met would be no work
@@ -228,3 +264,14 @@ def test_masks_reach_the_logits_of_their_rows_alone(rows, width, tiny_vocabulary
     for row in range(3):
         finite = set(torch.isfinite(logits[row]).nonzero().flatten().tolist())
         assert finite == (wanted if row in rows else set(range(logits.shape[1])))
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2], [1]])
+def test_what_others_have_left_nothing_of_is_the_grammars(rows, tiny_vocabulary):
+    constraint, logits = c.compile(c.Grammar.from_regex("[a-c]x"), tiny_vocabulary), torch.zeros(3, tiny_vocabulary.size)
+    letters = [tiny_vocabulary.by_text[letter] for letter in (b"a", b"b", b"c")]
+    logits[1, letters] = float("-inf")
+    constrain(logits, [(row, Cursor(constraint.matcher())) for row in rows], tiny_vocabulary.words)
+    for row in rows:
+        assert set(letters) <= set(torch.isfinite(logits[row]).nonzero().flatten().tolist())
+        assert not torch.isfinite(logits[row]).all()

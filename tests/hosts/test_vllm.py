@@ -37,9 +37,7 @@ def _params(name, **more):
     return types.SimpleNamespace(
         extra_args=ASKED[name] if isinstance(name, str) else name,
         max_tokens=40,
-        all_stop_token_ids=set(),
-        stop_token_ids=[],
-        **more,
+        **{"eos_token_id": 1302, "stop_token_ids": None} | more,
     )
 
 
@@ -188,9 +186,23 @@ def test_what_cannot_be_begun_is_ended_and_the_others_go_on(hosted, config, tiny
     )
     processor.update_state(update)
     finite = torch.isfinite(processor.apply(torch.zeros(2, tiny_vocabulary.size)))
-    assert set(finite[0].nonzero().flatten().tolist()) == set(tiny_vocabulary.stop)
+    assert finite[0].nonzero().flatten().tolist() == [tiny_vocabulary.stop[0]]
     assert finite[1].any()
     assert "a request is ended: " in caplog.text
+
+
+@pytest.mark.parametrize(("said", "ends"), [
+    ({}, [0]),  # what the generation configuration says
+    ({"stop_token_ids": [1307]}, [0, 2]),
+    ({"eos_token_id": None, "stop_token_ids": [1308]}, [1]),  # ignore_eos
+    ({"eos_token_id": None}, [0, 1, 2]),  # nothing ends it, and nothing else may come
+])
+def test_an_answer_ends_with_what_its_request_ends_with(said, ends, hosted, config, tiny_vocabulary):
+    processor, output = hosted.GrammarProcessor(config, torch.device("cpu"), False), tiny_vocabulary.tokenize(b"red")
+    added = [(0, _params("choice", **said), [], output)]
+    processor.update_state(types.SimpleNamespace(removed=[], added=added, moved=[]))
+    finite = torch.isfinite(processor.apply(torch.zeros(1, tiny_vocabulary.size)))[0].nonzero().flatten().tolist()
+    assert finite == sorted(tiny_vocabulary.stop[at] for at in ends)
 
 
 @pytest.mark.parametrize("bad", [[1.5], ["x"], [None], [[1]], [True], [10**30]], ids=str)
@@ -262,12 +274,8 @@ def test_the_newer_runner_with_drafts(hosted, config, tiny_vocabulary):
             assert name == "free" or _is_right(name, tiny_vocabulary.decode(output[:-1]).decode())
 
 
-def _backend(hosted, tiny_tokenizer, tiny_vocabulary, **settings):
-    return hosted.GrammarBackend(
-        types.SimpleNamespace(structured_outputs_config=types.SimpleNamespace(**settings)),
-        tiny_tokenizer,
-        tiny_vocabulary.size,
-    )
+def _backend(hosted, tiny_tokenizer, tiny_vocabulary):
+    return hosted.GrammarBackend(types.SimpleNamespace(), tiny_tokenizer, tiny_vocabulary.size)
 
 
 @pytest.mark.parametrize(
@@ -305,11 +313,17 @@ def test_structured_outputs_through_accept_validate_rollback_and_masks(
 
 
 def test_structured_outputs_that_cannot_be_read_are_refused(hosted, tiny_tokenizer, tiny_vocabulary):
-    backend = _backend(hosted, tiny_tokenizer, tiny_vocabulary, disable_any_whitespace=True)
+    backend = _backend(hosted, tiny_tokenizer, tiny_vocabulary)
     for kind, spec in (("JSON", "{"), ("REGEX", "("), ("GRAMMAR", "root ::= 1"), ("STRUCTURAL_TAG", "{}")):
         with pytest.raises(ValueError, match=r"\w"):
             backend.compile_grammar(hosted.StructuredOutputOptions[kind], spec)
-    grammar = backend.compile_grammar(hosted.StructuredOutputOptions.JSON, SCHEMA)
+
+
+@pytest.mark.parametrize(("kind", "spec"), [("JSON", SCHEMA), ("JSON_OBJECT", "")])
+def test_structured_outputs_are_read_practically(kind, spec, hosted, tiny_tokenizer, tiny_vocabulary):
+    """The engine's own setting allows any blanks, of which a model may make an endless run."""
+    backend = _backend(hosted, tiny_tokenizer, tiny_vocabulary)
+    grammar = backend.compile_grammar(hosted.StructuredOutputOptions[kind], spec)
     assert grammar.validate_tokens(tiny_vocabulary.tokenize(b'{ "n"')) == tiny_vocabulary.tokenize(b"{")
 
 

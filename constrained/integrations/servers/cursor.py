@@ -28,13 +28,18 @@ def log_end(error: Exception) -> None:
 class Cursor:
     """A cursor of one request.
 
-    stop: further ids at which the engine ends the request; each may come exactly where the text may end.
+    stop: the ids at which the engine ends the request, None: those of the vocabulary.  Each may come exactly where the
+    text may end; other stop tokens of the vocabulary would not end it, so they come only where nothing else can, or
+    where the grammar names them.
     Invariant: `_behind` counts the tokens since the end, which are read and mean nothing.
     """
 
-    def __init__(self, matcher: Matcher, stop: Collection[int] = ()) -> None:
+    def __init__(self, matcher: Matcher, stop: Collection[int] | None = None) -> None:
         self._matcher = matcher
-        self._stop = frozenset(stop) - set(matcher.constraint.stop)
+        known = matcher.constraint.stop
+        self._stop = frozenset(known if stop is None else stop)
+        self._further = self._stop.difference(known)  # ids that end the request and not the text
+        self._others = frozenset(matcher.constraint.vocabulary.stop) - self._stop
         self._behind = 0
 
     @property
@@ -64,13 +69,20 @@ class Cursor:
             return None
 
     def _stepped(self, token: int) -> bool:
+        if token in self._others and not self._allows(token):
+            return False
         try:
             self._matcher.advance(token)
         except Rejected:
-            if token not in self._stop or not self._matcher.is_accepting():
+            if token not in self._further or not self._matcher.is_accepting():
                 return False
             self._behind = 1
         return True
+
+    def _allows(self, token: int) -> bool:
+        row = np.zeros((1, self._matcher.constraint.vocabulary.words), np.uint32)
+        self.fill(row, 0)
+        return bool(row[0, token >> 5] >> (token & 31) & 1)
 
     def validate(self, tokens: Sequence[int]) -> list[int]:
         """Return the tokens that may come, up to the first that may not; nothing is read.  Negative ids are padding."""
@@ -91,27 +103,32 @@ class Cursor:
     def fill(self, bitmask: Any, row: int) -> None:
         """Write the mask of the next token into a row; behind the end, only stop tokens."""
         if self.finished:
-            _only(bitmask, row, (*self._matcher.constraint.stop, *self._stop))
+            _only(bitmask, row, self._ends)
             return
         try:
             self._matcher.fill_mask(bitmask, row)
-            if self._stop:
+            if self._further or self._others:
                 self._stop_here(bitmask, row)
         except BitmaskError:  # the engine's fault, in all rows
             raise
         except Exception as error:
             log_end(error)
-            _only(bitmask, row, (*self._matcher.constraint.stop, *self._stop))
+            _only(bitmask, row, self._ends)
+
+    @property
+    def _ends(self) -> Collection[int]:
+        """What ends the request, or, where nothing does, the text."""
+        return self._stop or self._matcher.constraint.stop
 
     def _stop_here(self, bitmask: Any, row: int) -> None:
-        """Allow the engine's own stop tokens where the text may end, and only there, unless nothing else could come."""
+        """Allow what ends the request where the text may end, and only there, and no other stop token; unless nothing
+        else could come.
+        """
         words = _words(bitmask, row)
         before = words.copy()
-        allowed = self._matcher.is_accepting()
-        for token in self._stop:
-            if token >> 5 < len(words):
-                bit = np.uint32(1 << (token & 31))
-                words[token >> 5] = words[token >> 5] | bit if allowed else words[token >> 5] & ~bit
+        ends, named = self._matcher.is_accepting(), self._matcher.named_tokens()
+        _set(words, self._further if ends else ())
+        _clear(words, self._others - named if ends else self._further)
         if not words.any():
             words[:] = before
 
@@ -129,7 +146,8 @@ class Cursor:
     def copy(self) -> Cursor:
         """Return an independent cursor at the same place."""
         twin = object.__new__(Cursor)
-        twin._matcher, twin._stop, twin._behind = self._matcher.copy(), self._stop, self._behind
+        twin._matcher, twin._behind = self._matcher.copy(), self._behind
+        twin._stop, twin._further, twin._others = self._stop, self._further, self._others
         return twin
 
     def reset(self) -> None:
@@ -147,6 +165,16 @@ def _words(bitmask: Any, row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
 def _only(bitmask: Any, row: int, tokens: Collection[int]) -> None:
     words = _words(bitmask, row)
     words[:] = 0
+    _set(words, tokens)
+
+
+def _set(words: np.ndarray[Any, np.dtype[np.uint32]], tokens: Collection[int]) -> None:
     for token in tokens:
         if token >> 5 < len(words):
             words[token >> 5] |= np.uint32(1 << (token & 31))
+
+
+def _clear(words: np.ndarray[Any, np.dtype[np.uint32]], tokens: Collection[int]) -> None:
+    for token in tokens:
+        if token >> 5 < len(words):
+            words[token >> 5] &= ~np.uint32(1 << (token & 31))

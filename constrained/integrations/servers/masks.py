@@ -96,17 +96,24 @@ def _limit(scores: torch.Tensor, allowed: np.ndarray[Any, Any], found: torch.Ten
 
 
 def constrain(logits: torch.Tensor, rows: Sequence[tuple[int, Cursor]], words: int) -> None:
-    """Set the logits of what cursors do not allow in their rows to -inf, in place; other rows stay."""
+    """Set the logits of what cursors do not allow in their rows to -inf, in place; other rows stay.
+
+    Where another processor has left -inf for all that is allowed (the host's least number of tokens does, at the end of
+    a text), the grammar counts: what it allows is equally likely.
+    """
     if not rows:
         return
     bitmask: Any = np.zeros((len(rows), words), np.int32)
     for at, (_, cursor) in enumerate(rows):
         cursor.fill(bitmask, at)
-    packed = torch.from_numpy(bitmask)
-    if len(rows) == len(logits) and all(at == row for at, (row, _) in enumerate(rows)):
-        forbid(logits, packed)
-        return
-    chosen = torch.tensor([row for row, _ in rows], device=logits.device)
+    whole = len(rows) == len(logits) and all(at == row for at, (row, _) in enumerate(rows))
+    chosen = slice(None) if whole else torch.tensor([row for row, _ in rows], device=logits.device)
     part = logits[chosen]
-    forbid(part, packed)
-    logits[chosen] = part
+    packed = torch.from_numpy(~bitmask).to(logits.device, non_blocking=True)
+    forbidden = padded(unpacked(packed), logits.shape[-1])
+    part.masked_fill_(forbidden, float("-inf"))
+    empty = part.amax(dim=-1, keepdim=True) == float("-inf")
+    if logits.device.type != "cpu" or empty.any():  # PERF: elsewhere, to ask would be to wait
+        part.masked_fill_(~forbidden & empty, 0.0)
+    if not whole:
+        logits[chosen] = part
