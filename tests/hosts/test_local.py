@@ -81,6 +81,16 @@ def test_a_budget_and_its_errors(constraint):
         logits_processor(c.Grammar.text())
 
 
+def test_behind_the_end_of_a_turn_comes_what_ends_a_text():
+    """A turn's own stop token is a letter to a host that does not end there, so it would come again and again."""
+    tokens = [bytes([byte]) for byte in range(256)]
+    vocabulary = c.Vocabulary(tokens, {"</s>": 256, "<|im_end|>": 257, "<tool_call>": 258, "</tool_call>": 259}, [256])
+    turn = c.compile(c.ChatFormat.load("hermes").grammar([{"name": "f"}], tool_choice="none"), vocabulary)
+    assert turn.stop == (257, 256)
+    allowed = OneSequence(turn, 1, None).allowed(np.array([65, *b"Hi", 257]), 260)
+    assert np.flatnonzero(allowed).tolist() == [256]
+
+
 @needs_llama
 def test_llama_cpp_generates_words(tmp_path):
     import llama_cpp

@@ -1,6 +1,6 @@
 """vLLM: both interfaces of logits processors and the structured-output objects; against the package where it is
 installed, else against its
-interface as it is published (`recorded`): then these are contract tests.  No engine runs here, which takes a GPU."""
+interface as it is published (`recorded`): then these are contract tests.  Its engine runs in test_vllm_engine.py."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ class OneSequence:
             _log.error("a text is ended: %s", error)
             self._bits[:] = 0
         bits = np.unpackbits(self._bits[0].view(np.uint8), bitorder="little").view(np.bool_)
-        if not bits.any():  # behind the end, or without a way on
-            bits[list(self.constraint.stop)] = True
+        if not bits.any():  # behind the end, or without a way on: what ends a text here, and not a grammar's turn
+            bits[list(self.constraint.vocabulary.stop or self.constraint.stop)] = True
         return bits[:width] if width <= len(bits) else np.pad(bits, (0, width - len(bits)))
 
 
