@@ -77,9 +77,24 @@ def test_formats_lists_all(capsys, monkeypatch):
     )
 
 
-def test_formats_as_a_table_keeps_brackets(capsys):
+def test_formats_into_a_pipe_are_lines(capsys, monkeypatch):
+    """Whatever columns the text is cut into, brackets stay."""
     assert run(["formats"]) == 0
-    assert "[UNUSED_TOKEN_145]" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == list(ChatFormat.names())
+    assert any("[UNUSED_TOKEN_145]" in line for line in lines)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run(["formats"]) == 0
+    assert "│" in (told := capsys.readouterr().out)
+    assert "[UNUSED_TOKEN_145]" in told
+
+
+def test_nothing_is_generated_before_the_arguments_are_checked(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("constrained.cli.commands.demo.generate", None)
+    assert run(["demo", "--format", "hermes", "--format", "none"]) == 2
+    monkeypatch.setattr("constrained.cli.commands.trace.run_trace", None)
+    assert run(["trace", "--html", str(tmp_path / "none" / "page.html")]) == 2
+    assert "page.html" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ChatFormat.names())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from constrained.cli.hub import ask_hub, unloadable
-from constrained.errors import ConstrainedError, SchemaError
+from constrained.errors import ConstrainedError, SchemaError, said_by
 from constrained.integrations.servers.ray_data import unread
 
 if TYPE_CHECKING:
@@ -62,6 +62,14 @@ RayOption = Annotated[
 OutOption = Annotated[
     str | None, typer.Option("--out", help="Of --jsonl: file of results, which a further run goes on from.")
 ]
+
+
+def check_writable(path: str) -> None:
+    """Refuse a file that cannot be written, before the work that is to go into it."""
+    try:
+        Path(path).open("ab").close()
+    except OSError as error:
+        raise ConstrainedError(f"cannot write {path}", because=said_by(error)) from error
 
 
 def read_json(path: str) -> Any:

@@ -6,10 +6,9 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from constrained.cli.commands.generate import stop_ids
-from constrained.cli.console import console
+from constrained.cli.console import print_table
 from constrained.cli.generation import Sampling, generate, trace
 from constrained.cli.inputs import JsonOption, read_model
 from constrained.cli.samples import OWN_PROMPT, PROMPT, TOOLS
@@ -35,6 +34,8 @@ def demo(
 
     The embedded model, which is small and often wrong, the same question and the same seed.
     """
+    for name in only or ():
+        ChatFormat.load(name)  # an unknown one is an error before anything is generated
     model, tokenizer = read_model(None)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)
     rows = [
@@ -44,14 +45,12 @@ def demo(
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    title = f"A model of a million weights is asked: {PROMPT}"
-    table = Table(
-        "format", "without the grammar", "with the grammar, and what was called", show_lines=True, title=title
-    )
+    told = []
     for row in rows:
         figures = f"{row['name']}\n\nforced {row['forced']} of {row['tokens']}\nmask {row['mask_us']:.1f} µs"
-        table.add_row(figures, _shortened(row["unconstrained"]), f"{_shortened(row['constrained'])}\n\n{_calls(row)}")
-    console().print(table)
+        told.append((figures, _shortened(row["unconstrained"]), f"{_shortened(row['constrained'])}\n\n{_calls(row)}"))
+    title = f"A model of a million weights is asked: {PROMPT}"
+    print_table(("format", "without the grammar", "with the grammar, and what was called"), told, title)
 
 
 def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: int) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from constrained.cli.console import console
+from constrained.cli.console import print_table
 from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption
 from constrained.cli.languages import (
     LanguageOptions,
@@ -51,16 +50,15 @@ def formats(as_json: JsonOption = False) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    table = Table("format", "specification, special tokens, tokens that end a turn", show_lines=True)
-    for row in rows:
-        lines = (
-            row["title"],
-            row["specification"],
-            "tokens  " + " ".join(row["tokens"]),
-            "stop    " + " ".join(row["stop"]),
-        )
-        table.add_row(row["name"], "\n".join(lines))
-    console().print(table)
+    told = [
+        (row["name"], "\n".join((row["title"], row["specification"], _listed("tokens", row), _listed("stop", row))))
+        for row in rows
+    ]
+    print_table(("format", "specification, special tokens, tokens that end a turn"), told)
+
+
+def _listed(name: str, row: dict[str, Any]) -> str:
+    return f"{name:6}  " + " ".join(row[name])
 
 
 def _describe(name: str, format: Definition) -> dict[str, Any]:

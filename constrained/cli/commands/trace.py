@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from constrained.cli.console import console
+from constrained.cli.console import print_table
 from constrained.cli.generation import prompt_text
 from constrained.cli.inputs import (
     ChoiceOption,
@@ -18,6 +17,7 @@ from constrained.cli.inputs import (
     SchemaOption,
     TemperatureOption,
     ToolsOption,
+    check_writable,
     read_model,
 )
 from constrained.cli.languages import LanguageOptions, LarkOption, RegexOption, TextsOption
@@ -51,6 +51,8 @@ def trace(
     """
     if not any((format, schema, regex, lark, choice)):
         format, tool_choice = "hermes", "required"
+    if html is not None:
+        check_writable(html)
     asked = LanguageOptions(format, schema, regex, lark, choice, tools, tool_choice)
     definitions = TOOLS if format is not None and tools is None else asked.definitions()
     grammar = asked.grammar() if format is None else asked.chat().grammar(definitions, tool_choice=tool_choice)
@@ -76,17 +78,10 @@ def trace(
 
 
 def _print(found: Trace) -> None:
-    table = Table("token", "", "allowed", "removed", "entropy, bits", "rather")
+    rows = []
     for step in found.steps:
         rather = ", ".join(f"{each.text!r} {each.probability:.0%}" for each in step.forbidden[:2])
-        bits = f"{step.entropy_before:.2f} → {step.entropy_after:.2f}"
-        table.add_row(
-            repr(step.text),
-            "" if step.kind == "free" else step.kind,
-            str(step.allowed),
-            f"{step.removed:.1%}",
-            bits,
-            rather,
-        )
-    console().print(table)
+        kind, bits = "" if step.kind == "free" else step.kind, f"{step.entropy_before:.2f} → {step.entropy_after:.2f}"
+        rows.append((repr(step.text), kind, str(step.allowed), f"{step.removed:.1%}", bits, rather))
+    print_table(("token", "", "allowed", "removed", "entropy, bits", "rather"), rows)
     typer.echo(figures(found))

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from constrained.cli.inputs import TokenizerOption, read_vocabulary
-from constrained.errors import ConstrainedError, said_by
+from constrained.cli.inputs import TokenizerOption, check_writable, read_vocabulary
 
 
 def vocabulary(
@@ -17,9 +16,7 @@ def vocabulary(
     size: Annotated[int | None, typer.Option("--size", min=1, help="Width of the model's logits.")] = None,
 ) -> None:
     """Save a tokenizer's vocabulary for `Vocabulary.load` and `--tokenizer`, which then take some 10 ms."""
+    check_writable(out)
     found = read_vocabulary(tokenizer, size)
-    try:
-        found.save(out)
-    except OSError as error:
-        raise ConstrainedError(f"cannot write {out}", because=said_by(error)) from error
+    found.save(out)
     typer.echo(f"{out}: {found!r}, {Path(out).stat().st_size / 1e6:.1f} MB, fingerprint {found.fingerprint:.12}")
