@@ -231,8 +231,9 @@ class Matcher:
         return twin
 
     def reset(self) -> None:
-        """Go back to the start of the sequence."""
-        self._cut(1)
+        """Go back to the start of the sequence, whatever threads that used the matcher at once have left of it."""
+        self._kernel, start = self.constraint.place()
+        self._path, self._lent = [start], False
 
     @property
     def tokens(self) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ from transformers import Cache, GenerationMixin, LogitsProcessor, LogitsProcesso
 
 from constrained.engine.constraint import Constraint
 from constrained.engine.matcher import Matcher
+from constrained.engine.tokens.bitmask import lacks_memory
 from constrained.errors import ConstrainedError, VocabularyError
 from constrained.integrations.sequences.calls import (
     appends,
@@ -240,6 +241,12 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
                 f"ids of shape {tuple(ids)}, scores of shape {tuple(shape)}",
                 because="a processor takes ids (rows, length) and scores (rows, width)",
                 instead="model.generate; continuous batching passes no history, so it cannot be constrained this way",
+            )
+        if lacks_memory(input_ids) or lacks_memory(scores):
+            raise ConstrainedError(
+                "ids or scores have no memory",
+                because="a tensor lies on meta, or its storage is smaller than its shape",
+                instead="tensors that a model has computed",
             )
         width = shape[1]
         if width < self._widths.start:

@@ -216,3 +216,20 @@ def test_what_is_left_of_scores_that_are_minus_infinity(compiled, width, dtype, 
     packed[:2, (width - 1) // 32] = 1 << (width - 1) % 32
     _, some = masks.masked(scores, packed.view(np.int32))
     assert (some.tolist() if isinstance(some, torch.Tensor) else some) == [True, False, False]
+
+
+@pytest.mark.parametrize("kind", ["meta", "resized"])
+def test_tensors_without_memory_are_told_and_never_written(kind, constraint):
+    def without(tensor):
+        if kind == "meta":
+            return tensor.to("meta")
+        tensor.untyped_storage().resize_(0)
+        return tensor
+
+    ids, scores = torch.zeros(1, 2, dtype=torch.long), torch.zeros(1, 1536)
+    bitmask = without(torch.zeros(1, constraint.vocabulary.words, dtype=torch.int32))
+    with pytest.raises(c.BitmaskError):
+        constraint.matcher().fill_mask(bitmask)
+    for given in ((without(ids.clone()), scores), (ids, without(scores.clone()))):
+        with pytest.raises(c.ConstrainedError, match="no memory"):
+            constraint.logits_processor()(*given)

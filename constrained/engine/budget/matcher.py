@@ -127,7 +127,7 @@ class BudgetedMatcher(Matcher):
         return twin
 
     def reset(self) -> None:
-        del self._places[1:]
+        self._places = []
         super().reset()
 
     def __reduce__(self) -> tuple[Any, ...]:

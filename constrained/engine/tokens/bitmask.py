@@ -36,6 +36,8 @@ def as_array(bitmask: Any) -> Any:
     device = getattr(bitmask, "device", None)
     if device is not None and device.type != "cpu":
         raise BitmaskError(f"a bitmask lies on {device}", instead="fill a CPU tensor, then copy it to the device")
+    if lacks_memory(bitmask):
+        raise BitmaskError("a bitmask has no memory", because="its storage is smaller than its shape", instead=_INSTEAD)
     try:
         return bitmask.numpy()
     except Exception as error:  # sparse, with a gradient, of a type that numpy lacks, or no tensor at all
@@ -44,6 +46,18 @@ def as_array(bitmask: Any) -> Any:
             because=f"its numpy() says: {shown(str(error), 200)}",
             instead=_INSTEAD,
         ) from None
+
+
+def lacks_memory(tensor: Any) -> bool:
+    """Say whether a tensor has less memory than its shape says: a meta tensor, or one whose storage was made smaller,
+    past whose end somebody would write.
+    """
+    try:
+        held = 0 if tensor.device.type == "meta" else tensor.untyped_storage().nbytes()
+        last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        return tensor.numel() > 0 and held < (tensor.storage_offset() + last + 1) * tensor.element_size()
+    except Exception:  # sparse, or no tensor at all: told by who reads it
+        return False
 
 
 def fits(bitmask: Any, row: int, words: int) -> bool:
