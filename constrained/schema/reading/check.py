@@ -18,7 +18,7 @@ from constrained.errors import GrammarError, LimitExceeded, SchemaError, Unsuppo
 from constrained.schema.reading.cycles import NEGATING, REFERRING, RISKY, find_cycles
 from constrained.schema.reading.dialects import DRAFTS, Dialect
 from constrained.schema.reading.keywords import Holds, OfKind, named
-from constrained.schema.reading.nodes import NOTHING, Conj, Document
+from constrained.schema.reading.nodes import NOTHING, Document
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.reading.resources import (
     Library,
@@ -34,7 +34,7 @@ from constrained.schema.reading.resources import (
 from constrained.schema.reading.size_estimates import MANY_TEXTS, is_large, with_large_texts, with_many
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
-from constrained.schema.values import ALWAYS
+from constrained.schema.values import ALWAYS, Conj
 from constrained.work import spend
 
 try:
