@@ -1,7 +1,7 @@
 """Does pydantic read all that the practical profile writes, and how much shorter is that than the exact profile's?
 
-Random walks along the masks of seventeen models: of the allowed tokens any one, and after forty the shortest way to the
-end.
+Random walks along the masks of some models and types: of the allowed tokens any one, and after forty the shortest
+way to the end.
 
     python -m constrained.benchmarks.profiles [--walks 1000] [--models Order,Tree]
 """
@@ -30,9 +30,12 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    FutureDate,
     HttpUrl,
     IPvAnyAddress,
     NaiveDatetime,
+    PastDate,
+    PastDatetime,
     PostgresDsn,
     SecretStr,
     TypeAdapter,
@@ -148,6 +151,18 @@ class Server(BaseModel):
     since: NaiveDatetime
 
 
+class Keyed(BaseModel):
+    numbers: dict[int, str] = Field(min_length=1, max_length=2)
+    shares: dict[Annotated[int, Field(ge=0, le=9)], bool]
+    rates: dict[float, int]
+    flags: dict[bool, int]
+    colors: dict[Color, int]
+    names: dict[Annotated[str, Field(pattern="^[a-z]{2,3}$")], int]
+    due: FutureDate
+    born: PastDate
+    seen: PastDatetime
+
+
 @pydantic_dataclass
 class Level:
     """A dataclass of pydantic, whose fields have bounds."""
@@ -168,10 +183,16 @@ class Reading:
 MODELS: dict[str, Any] = {
     model.__name__: model
     for model in (
-        *(Point, Person, Event, Price, Bounded, Order, Tree, Owner, Mixed, Table, Strict, Open, Linked, Server),
+        *(Point, Person, Event, Price, Bounded, Order, Tree, Owner, Mixed, Table, Strict, Open, Linked, Server, Keyed),
         *(Level, Reading),
     )
-} | {"list[Event | None]": list[Event | None]}
+} | {
+    str(kind): kind
+    for kind in (
+        *(list[Event | None], dict[int, str], dict[Literal["a", "b"], int], dict[Color, int], dict[bool, float]),
+        dict[Annotated[str, Field(pattern="^x")], int],
+    )
+}
 
 
 @dataclass

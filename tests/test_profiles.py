@@ -9,7 +9,7 @@ import pytest
 pydantic = pytest.importorskip("pydantic")
 
 import constrained as c
-from benchmarks import profiles
+from benchmarks import closed, profiles
 
 
 @pytest.mark.parametrize("name", profiles.MODELS)
@@ -62,6 +62,61 @@ def test_practical(tiny_vocabulary, name):
     schema, text, expected = CASES[name]
     assert accepts(tiny_vocabulary, grammar(schema, profile="practical"), text) is expected
     assert accepts(tiny_vocabulary, grammar(schema, profile="exact"), text)
+
+
+A, B = {"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "integer"}}}
+EITHER = {"if": {"properties": {"k": {"const": 1}}, "required": ["k"]}, "then": A, "else": B}
+DEFINED = {"definitions": {"A": A}, "properties": {"x": {"allOf": [{"$ref": "#/definitions/A"}]}, "y": {"$ref": "#/definitions/A"}}}
+SPREAD = {"properties": {"a": {"properties": {"x": {}}}}, "allOf": [{"properties": {"a": {"properties": {"y": {}}}}}]}
+DENIED = {"properties": {"a": {"properties": {"x": {"type": "integer"}}}}, "not": {"properties": {"a": {"properties": {"x": {"enum": [1]}}}}, "required": ["a"]}}
+CLOSED = {  # a schema, texts that are taken, and texts with a key too much, or that the schema refuses
+    "parts": ({"allOf": [A, B]}, ['{"a": 1}', '{"a": 1, "b": 2}', "{}"], ['{"a": 1, "zzz": 5}', '{"a": "x"}']),
+    "members": ({"anyOf": [A, B]}, ['{"a": 1}', '{"b": 2}'], ['{"a": 1, "b": 2}', '{"a": 1, "zzz": 5}']),
+    "members beside keys": (
+        {"properties": {"p": {}}, "anyOf": [A, B]},
+        ['{"p": 1, "a": 1}', '{"p": 1, "b": 1}', '{"p": 1, "a": 1, "b": 2}'], ['{"zzz": 1}', '{"a": 1, "b": "x"}'],
+    ),
+    "one member, as the schema counts them": (
+        {"oneOf": [{**A, "required": ["a"]}, {**AB, "required": ["a", "b"]}]}, ['{"a": 1}'], ['{"a": 1, "b": 2}', '{"a": 1, "c": 2}'],
+    ),
+    "a reference among parts": (
+        {"definitions": {"A": A}, "allOf": [{"$ref": "#/definitions/A"}]}, ['{"a": 1}'], ['{"a": 1, "zzz": 5}'],
+    ),
+    "a definition that is a whole and a part": (
+        DEFINED, ['{"x": {"a": 1}, "y": {"a": 1}}'], ['{"x": {"z": 1}}', '{"y": {"z": 1}}', '{"z": 1}'],
+    ),
+    "inside of items": ({"type": "array", "items": {"allOf": [A, B]}}, ['[{"a": 1, "b": 2}]'], ['[{"a": 1, "c": 2}]']),
+    "a key that is only required": (
+        {**A, "required": ["b"]}, ['{"b": {"c": [1]}}', '{"a": 1, "b": 2}'], ['{"a": 1}', '{"b": 1, "c": 2}'],
+    ),
+    "keys by patterns": ({"patternProperties": {"^x": {}}}, ['{"xa": 1}'], ['{"a": 1}']),
+    "one object in two places": (SPREAD, ['{"a": {"x": 1, "y": 2}}'], ['{"a": {"z": 1}}', '{"b": 1}']),
+    "what is denied stays what it is": (DENIED, ['{"a": {"x": 2}}'], ['{"a": {"x": 1}}', '{"a": {"y": 1}}']),
+}
+SINCE = {"a condition": (7, {**EITHER, "properties": {"k": {}}}, ['{"k": 1, "a": 1}', '{"k": 2, "b": 1}'], ['{"k": 1, "b": 1}', '{"k": 1, "z": 1}'])}
+UNTIL = {"what depends on keys": (7, {"properties": {"a": {}}, "dependencies": {"a": B}}, ['{"a": 1, "b": 2}', '{"a": 1}'], ['{"a": 1, "z": 1}', '{"b": 1}'])}
+ROWS = [
+    (uri, name, *row)
+    for draft, uri in zip((4, 6, 7, 2019, 2020), closed.DRAFTS, strict=True)
+    for name, row in [
+        *CLOSED.items(), *[(name, row[1:]) for name, row in SINCE.items() if draft >= row[0]],
+        *[(name, row[1:]) for name, row in UNTIL.items() if draft <= row[0]],
+    ]
+]
+
+
+@pytest.mark.parametrize(("uri", "name", "schema", "yes", "no"), ROWS, ids=[f"{row[0][-18:]} {row[1]}" for row in ROWS])
+def test_objects_are_closed_in_all_drafts(tiny_vocabulary, uri, name, schema, yes, no):
+    found = grammar({"$schema": uri, **schema}, profile="practical")
+    assert [text for text in yes + no if accepts(tiny_vocabulary, found, text)] == yes
+    assert [note.word for note in found.notes] == ["b"] * (name == "a key that is only required")
+
+
+def test_random_schemas_are_closed():
+    """A slice of ``python -m constrained.benchmarks.closed``."""
+    outcomes, wrong = closed.run(400, 7)
+    assert wrong == []
+    assert outcomes["taken"] > 300
 
 
 def test_switches_count_beside_a_profile(tiny_vocabulary):

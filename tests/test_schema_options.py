@@ -7,11 +7,9 @@ import pickle
 from typing import Any
 
 import pytest
-from fuzz.random_schemas import Schemas
 
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.schema import embed
-from constrained.schema.reading import closing
 from constrained.work import Budget, metered
 from tests.schema_words import WORLD, accepts, kernel, kernel_of, valid
 
@@ -82,14 +80,25 @@ def test_options_decide_which_texts_are_read(schema: Any, options: dict[str, Any
     assert [text for text in [*yes, *no] if accepts(machine, text)] == yes
 
 
-def test_ordinary_schemas_are_closed_as_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Schemas(5)
-    schemas = [made.make() for _ in range(2_000)] + [schema for schema, *_ in OPTIONS]
-    quickly = [closing.close(schema) for schema in schemas]
-    monkeypatch.setattr(closing, "_close_ordinary", lambda *_, **__: pytest.fail("not asked"))
-    monkeypatch.setattr(closing, "_INSIDE", frozenset())
-    assert quickly == [closing.close(schema) for schema in schemas]
-    assert sum(closed != schema for closed, schema in zip(quickly, schemas, strict=True)) > 100
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+PLAIN = [  # integers of draft 4 have no point and no exponent; texts that are taken, and texts that are not
+    ({"type": "integer"}, ["1", "-0", "-12"], ["1.0", "1e2", "-1.0", "0.0"]),
+    ({"type": "integer", "minimum": 0}, ["0", "12"], ["1.0", "-0.0", "0e1", "-1"]),
+    ({"type": ["integer", "null"], "minimum": 5, "maximum": 5}, ["5", "null"], ["5.0"]),
+    ({"type": "integer", "enum": [1, 2]}, ["1"], ["1.0", "3"]),
+    ({"allOf": [{"type": "integer"}, {"minimum": 3}]}, ["3"], ["3.0", "2"]),
+    ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, ["1", '"a"'], ["1.0"]),
+    ({"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, ["[1,2]"], ["[1,1]", "[1.0]"]),
+    ({"enum": [1]}, ["1", "1.0"], []),
+    ({"type": "number"}, ["1", "1.0"], []),
+]
+
+
+@pytest.mark.parametrize(("schema", "yes", "no"), PLAIN, ids=str)
+def test_integers_of_draft_4_are_written_plainly(schema: Any, yes: list[str], no: list[str]) -> None:
+    machine = kernel({"$schema": DRAFT_4, **schema})
+    assert [text for text in [*yes, *no] if accepts(machine, text)] == yes
+    assert accepts(kernel({"type": "integer"}), "1.0")
 
 
 def test_machines_are_compared_by_content() -> None:

@@ -119,13 +119,10 @@ def wanted_of(
 
 def _reader(kind: Any) -> Callable[[str], Any]:
     """Return what makes an instance of a type of a JSON text."""
-    if is_adapter(kind):
-        read: Callable[[str], Any] = kind.validate_json
-        return read
-    if kind in _JSON_TYPES:
+    if not is_adapter(kind) and kind in _JSON_TYPES:
         return json.loads
     try:
-        from pydantic import PydanticUserError, TypeAdapter
+        from pydantic import PydanticUserError, TypeAdapter, ValidationError
     except ImportError as error:
         raise ConstrainedError(
             f"cannot make a {kind!r:.100}",
@@ -133,9 +130,23 @@ def _reader(kind: Any) -> Callable[[str], Any]:
             instead="pip install pydantic",
         ) from error
     try:
-        return TypeAdapter(_read_at_once(kind, ())).validate_json
+        read = (kind if is_adapter(kind) else TypeAdapter(_read_at_once(kind, ()))).validate_json
     except PydanticUserError as error:
         raise ConstrainedError(f"cannot make a {kind!r:.100}", because=str(error).partition("\n")[0]) from error
+
+    def validated(text: str) -> Any:
+        try:
+            return read(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ConstrainedError(
+                f"the answer is no {kind!r:.100}",
+                where="#" + "".join(f"/{step}" for step in first["loc"]),
+                because=f"{first['msg']}, which its schema does not say",
+                instead="generate again, or say it in the type",
+            ) from error
+
+    return validated
 
 
 def _read_at_once(kind: Any, above: tuple[Any, ...]) -> Any:

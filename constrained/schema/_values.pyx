@@ -54,7 +54,7 @@ from constrained.schema.values import ALWAYS, ArrayShape, NumberRange, ObjectSha
 # ======================================================================================================================
 
 cdef int _OBJECT = OBJECT, _ARRAY = ARRAY, _STRING = TYPE_BITS["string"], _NULL = TYPE_BITS["null"]
-cdef int _NUMBER = TYPE_BITS["number"]
+cdef int _NUMBER = TYPE_BITS["number"], _INTEGER = TYPE_BITS["integer"]
 cdef object _ALWAYS = ALWAYS, _NOTHING = NOTHING
 cdef object _Shape = ObjectShape, _ArrayShape = ArrayShape, _Value = Value
 cdef object _Query = Query, _PLAIN = Mode.PLAIN, _SCALAR = SCALAR, _ANY = JoinKind.ANY, _ONE = JoinKind.ONE
@@ -91,7 +91,7 @@ cdef tuple _objects(node, dict schema, dict words):
     cdef PyObject* known
     cdef dict named = {}
     cdef list required = None
-    cdef bint bounded = False
+    cdef bint bounded = False, describes = False, stated = False
     cdef int says
     others = _ALWAYS
     while PyDict_Next(schema, &position, &word, &value):
@@ -100,12 +100,16 @@ cdef tuple _objects(node, dict schema, dict words):
             continue
         says = PyLong_AsLong(<object>known)
         if says == PROPERTIES:
-            named = each_below(node, <dict><object>value, "properties")
+            named, describes = each_below(node, <dict><object>value, "properties"), True
         elif says == REQUIRED:
             required = <list><object>value
         elif says == ADDITIONAL:
             others = below(node, <object>value, "additionalProperties")
-            bounded = bool(others)
+            bounded, stated = bool(others), True
+    if describes and not stated and node.document.closed:
+        for key in required or ():
+            named.setdefault(key, _ALWAYS)
+        others, bounded = _NOTHING, True
     return _shapes(named, required, others, bounded)
 
 
@@ -222,7 +226,7 @@ cdef class Reader:
         if types and said & NULLABLE and dialect.nullable and schema["nullable"] is True:
             types |= _NULL
         kind = kind_of(said, types)
-        if not kind:
+        if not kind or types & _NUMBER == _INTEGER and dialect.plain_integers:
             return None
         if kind == ANY_OF or kind == ONE_OF:
             return self.of_union(node, schema, words, kind)
@@ -256,6 +260,8 @@ cdef class Reader:
                 return None
             bits = types_of(<dict>part)
             if not bits or bits & (_ARRAY | _OBJECT):
+                return None
+            if bits & _NUMBER == _INTEGER and node.resource.dialect.plain_integers:
                 return None
             types.append(bits)
         if not parts or not are_near(node, parts):

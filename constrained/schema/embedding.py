@@ -29,7 +29,7 @@ from constrained.schema.printing.contradictions import conflict
 from constrained.schema.printing.describe import describe
 from constrained.schema.printing.lark_rules import MARKERS, LarkRules
 from constrained.schema.reading.check import load
-from constrained.schema.reading.closing import close
+from constrained.schema.reading.closing import undescribed
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.reading.notes import Note, notes_of, report
 from constrained.schema.reading.places import located, pointer_of
@@ -282,8 +282,7 @@ class EmbeddedSchema:
 
     def _read(self, schema: Any, documents: Mapping[str, Any] | None, *, own: bool) -> None:
         options = self.options
-        enforced = close(schema) if options.closed else schema
-        enforced = bounded_numbers(enforced) if options.numbers == "bounded" else enforced
+        enforced = bounded_numbers(schema) if options.numbers == "bounded" else schema
         enforced = loadable_formats(enforced) if options.formats == "loadable" else enforced
         if options.unsupported == "widen":
             enforced, self.widened = widen(enforced, partial(self._surveyed, documents=documents, own=own))
@@ -295,6 +294,8 @@ class EmbeddedSchema:
                 self._enter_formats(library.inexact)
             if library.unknown:
                 self.notes, library.unknown = notes_of(library.unknown), []  # nobody else asks
+            if options.closed:
+                self.notes += undescribed(library, library.resources[""])
         if is_never(self._conj):
             raise conflict(self._conj)
         if self._outer is not None:
@@ -314,7 +315,7 @@ class EmbeddedSchema:
         if self.options.quote is not None:
             check_quoted(schema, self.options.quote, self.options.avoid)
         formats = "assert" if self.options.formats == "loadable" else self.options.formats
-        conj = load(schema, remotes=documents, formats=formats, own=own)
+        conj = load(schema, remotes=documents, formats=formats, closed=self.options.closed, own=own)
         if needs_survey(conj):
             survey(conj, self._values)
         return conj

@@ -5,14 +5,16 @@ hooks, and a `TypeAdapter` of anything.
 
 Practical: what pydantic's schemas leave to its validators, but a schema can say, is in them: digits of decimals,
 versions of UUIDs, URLs of the schemes that a type takes, with a plain host name, addresses of the internet, dates and
-times without an offset, Base64.  Left out: what depends on the day (`PastDate`), on files (`FilePath`) or on code of
-the model's own.
+times without an offset, Base64, numbers as keys, and of dates that are past or to come those that are so on the day
+the schema is made, of times two days from it.  Left out: what depends on files (`FilePath`) or on code of the
+model's own.
 
 Tested in tests/test_profiles.py, against pydantic.
 """
 
 from __future__ import annotations
 
+import datetime
 import inspect
 import typing
 from collections.abc import Callable
@@ -27,6 +29,7 @@ BOUNDS = {
     "lt": "exclusiveMaximum",
     "multiple_of": "multipleOf",
 }
+BOUNDS_OF_NUMBERS = frozenset(BOUNDS.values())
 _HOOKS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__", "__pydantic_core_schema__")
 _TEXT: Schema = {"type": "string"}
 _IPV4: Schema = {"type": "string", "format": "ipv4"}
@@ -54,6 +57,13 @@ _FORMATS: dict[str, Schema] = {
         for number in range(1, 9)
     },
 }
+_NUMBERED = r"^(?:0|-?[1-9]\d{0,17})$"
+_KEYS: dict[str, Schema] = {
+    "integer": {"pattern": _NUMBERED},
+    "number": {"pattern": r"^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,10})?$"},
+    "boolean": {"enum": ["false", "true"]},
+}
+_MOST_KEYS = 1000  # numbers that are listed
 _HOST = r"[a-z]{1,20}(?:-[a-z0-9]{1,20})?(?:\.[a-z]{2,10}){1,2}"
 _DAY = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
 _LOCAL = rf"^[1-9]\d{{3}}-{_DAY}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{{1,6}})?$"
@@ -117,9 +127,58 @@ def _practical(make: Callable[..., Any]) -> Any:
         def datetime_schema(self, schema: Any) -> Schema:
             naive = schema.get("tz_constraint") == "naive"
             found: Schema = {**_TEXT, "pattern": _LOCAL} if naive else super().datetime_schema(schema)
-            return found
+            return _on_a_side(found, schema.get("now_op"), 2)
+
+        def date_schema(self, schema: Any) -> Schema:
+            return _on_a_side(super().date_schema(schema), schema.get("now_op"), 0)
+
+        def dict_schema(self, schema: Any) -> Schema:
+            found: Schema = super().dict_schema(schema)
+            keys = schema.get("keys_schema", {})
+            names = written_keys(self.generate_inner(keys)) if keys.get("type") in ("int", "float", "bool") else None
+            return found if names is None else {**found, "propertyNames": names}
 
     return Practical
+
+
+def written_keys(schema: Schema) -> Schema | None:
+    """Return how numbers and booleans are written as keys; None: the schema is of other values, or they cannot be."""
+    found = _KEYS.get(str(schema.get("type")))
+    if found is None or BOUNDS_OF_NUMBERS.isdisjoint(schema):
+        return found
+    low = schema.get("minimum", schema.get("exclusiveMinimum", -1) + ("exclusiveMinimum" in schema))
+    high = schema.get("maximum", schema.get("exclusiveMaximum", 0) - 1)
+    if schema["type"] == "integer" and "multipleOf" not in schema:
+        if ("maximum" in schema or "exclusiveMaximum" in schema) and 0 <= high - low < _MOST_KEYS:
+            return {"enum": [str(number) for number in range(low, high + 1)]}
+        if low in (0, 1) and "maximum" not in schema and "exclusiveMaximum" not in schema:
+            return {"pattern": r"^[1-9]\d{0,17}$" if low else r"^(?:0|[1-9]\d{0,17})$"}
+    return None
+
+
+def _on_a_side(found: Schema, side: str | None, days: int) -> Schema:
+    """Return dates of the past or of the future only, by so many days."""
+    if side is None:
+        return found
+    sign = 1 if side == "future" else -1
+    day = datetime.date.today() + datetime.timedelta(days=days * sign)
+    return {**found, "allOf": [{"pattern": f"^(?:{_beyond(day.isoformat(), sign)})"}]}
+
+
+def _beyond(text: str, sign: int) -> str:
+    """Return the pattern of digits that are higher (1) or lower (-1) than those of a text at the first place where they
+    differ.
+
+    >>> _beyond("12", 1)
+    '[2-9]|1[3-9]'
+    """
+    found = []
+    for at, digit in enumerate(text):
+        if not digit.isdigit():
+            continue
+        first, last = (int(digit) + 1, 9) if sign > 0 else (0, int(digit) - 1)
+        found += [f"{text[:at]}[{first}-{last}]"] if first <= last else []
+    return "|".join(found)
 
 
 def _decimals(schema: Any) -> Schema:

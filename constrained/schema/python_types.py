@@ -1,6 +1,6 @@
 """Python types and callables → JSON Schemas: what people already hold instead of a schema.
 
-Read here: ``None``, ``bool``, ``int``, ``float``, ``str``, ``list[…]``, ``tuple[…]``, ``set[…]``, ``dict[str, …]``,
+Read here: ``None``, ``bool``, ``int``, ``float``, ``str``, ``list[…]``, ``tuple[…]``, ``set[…]``, ``dict[…, …]``,
 unions, ``Optional``, ``Literal``, ``Enum``, ``Annotated``, ``TypedDict``, ``NamedTuple``, dataclasses, dates and times,
 ``UUID``, ``Decimal``, addresses of the internet, paths, other names of types, what pydantic knows (`pydantic_types`)
 and, for tools, callables with type hints.
@@ -29,7 +29,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Union, get_args, get_origin
 
 from constrained.errors import SchemaError
-from constrained.schema.pydantic_types import BOUNDS, is_adapter, is_alias, is_own, schema_of_own
+from constrained.schema.pydantic_types import BOUNDS, is_adapter, is_alias, is_own, schema_of_own, written_keys
 from constrained.work import spend
 
 Schema = dict[str, Any]
@@ -167,9 +167,9 @@ class _Reader:
         if origin in (typing.Required, typing.NotRequired, typing.Final, typing.ClassVar):
             return self.read(arguments[0], where)
         if origin in _MAPPINGS:
-            if arguments[0] is not str:
-                raise _unknown(arguments[0], f"{where} key", "the keys of JSON objects are texts")
-            return {"type": "object", "additionalProperties": self.read(arguments[1], where)}
+            values: Schema = {"type": "object", "additionalProperties": self.read(arguments[1], where)}
+            keys = self._keys(arguments[0], f"{where} key")
+            return {**values, "propertyNames": keys} if keys else values
         if origin in _SETS:
             return {"type": "array", "items": self.read(arguments[0], where), "uniqueItems": True}
         if origin is tuple:
@@ -179,6 +179,18 @@ class _Reader:
         if isinstance(origin, type):
             return self._class(origin, where)
         raise _unknown(origin, where)
+
+    def _keys(self, kind: Any, where: str) -> Schema:
+        """Return what the keys of an object may be; nothing: any text."""
+        schema = {"type": "integer"} if kind is int else self.read(kind, where)
+        target = self.definitions.get(str(schema.get("$ref", "")).rpartition("/")[2], schema)
+        if "enum" in target and not all(isinstance(value, str) for value in target["enum"]):
+            raise _unknown(kind, where, "the keys of JSON objects are texts")
+        found = written_keys(target)
+        if found is None and "enum" not in target and target.get("type") != "string":
+            raise _unknown(kind, where, "the keys of JSON objects are texts")
+        found = schema if found is None else found
+        return {} if found == {"type": "string"} else found
 
     def _tuple(self, arguments: tuple[Any, ...], where: str) -> Schema:
         if len(arguments) == 2 and arguments[1] is ...:

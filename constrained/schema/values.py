@@ -49,6 +49,7 @@ class NumberRange:
     high_open: bool = False
     multiples: tuple[Fraction, ...] = ()
     not_multiples: tuple[Fraction, ...] = ()
+    plain: bool = False  # written without a point and an exponent, as integers of draft 4 are
 
 
 @dataclass(frozen=True, slots=True)

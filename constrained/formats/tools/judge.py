@@ -11,7 +11,7 @@ Numbers that no machine writes (non-finite) do not occur: the readers refuse the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -24,12 +24,13 @@ from constrained.engine.constraint import Constraint, compile
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.engine.twin.automaton import DEAD
 from constrained.errors import LimitExceeded, Rejected, SchemaError, UnsupportedSchema
+from constrained.formats.payload.allowed import allowed_by
 from constrained.grammar import Embedded, Grammar, Rule
 from constrained.regex import matches, parse_ecma
 from constrained.schema import embed
 from constrained.schema.by_content import Recent, content
-from constrained.schema.reading.closing import close
 from constrained.schema.reading.keywords import OTHER_KEYS
+from constrained.schema.reading.places import pointer_of
 from constrained.work import Budget, Preempted, begin, current, metered, spend, thread
 
 
@@ -49,6 +50,7 @@ class Misfit:
     unknown: bool = False
 
 
+_OTHERS = "additionalProperties"
 _PER_CHECK = 20  # units of work for a keyword and a value, as `jsonschema` checks them
 _PER_UNIT = 4  # units for one of a machine's: a step by a single byte is no more than its bookkeeping
 _FOR_WORDS = 200_000  # units of work
@@ -102,18 +104,32 @@ class Judge:
 
     def _worded(self, arguments: Any) -> Misfit | None:
         """Return what is wrong in words; to find them may take little work where the verdict is known without."""
-        schema, outer = close(self._schema) if self._closed else self._schema, current()
+        outer = current()
         if self._constraint is None:
-            return _worded(arguments, schema, python=self._python)
+            return _worded(arguments, self._schema, python=self._python) or self._unnamed(arguments)
         mine = Budget(_FOR_WORDS if outer is None else min(outer.left, _FOR_WORDS))
         before = mine.left
         try:
             with metered(mine):
-                return _worded(arguments, schema, python=self._python)
+                return _worded(arguments, self._schema, python=self._python) or self._unnamed(arguments)
         except LimitExceeded:
             return None
         finally:
             spend(before - mine.left)
+
+
+    def _unnamed(self, arguments: Any) -> Misfit | None:
+        """Return which key is too much where no keys are allowed but those that the schema names."""
+        try:
+            found = allowed_by(self._schema, closed=True).unnamed(arguments) if self._closed else None
+        except RecursionError:
+            return None
+        if found is None:
+            return None
+        at, path = found
+        because = f"Additional properties are not allowed ({path[-1]!r} was unexpected)"
+        place = f"{pointer_of(at.conjs[0])}/{_OTHERS}"
+        return Misfit(_pointer(map(str, path)), _OTHERS, place, _short(because), _one_of(at.keys()), unknown=True)
 
 
 def _reads(constraint: Constraint, text: bytes) -> bool:
@@ -236,7 +252,7 @@ def _worded(arguments: Any, schema: Any, *, python: bool) -> Misfit | None:
         known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
         extra = next((name for name in error.instance if name not in known), None)
         path, unknown = [*path, *([extra] if extra is not None else [])], extra is not None
-        expected = f"one of the properties {', '.join(map(repr, known))}" if known else "no property"
+        expected = _one_of(known)
     because = error.message
     if not python and because.startswith(shown := repr(error.instance)):
         because = compact(error.instance) + because.removeprefix(shown)
@@ -248,6 +264,10 @@ def _worded(arguments: Any, schema: Any, *, python: bool) -> Misfit | None:
         expected,
         unknown,
     )
+
+
+def _one_of(keys: Collection[str]) -> str:
+    return f"one of the properties {', '.join(map(repr, keys))}" if keys else "no property"
 
 
 def _pointer(parts: Any) -> str:

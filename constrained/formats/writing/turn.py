@@ -30,7 +30,6 @@ from constrained.formats.writing.answers import may_be_json
 from constrained.formats.writing.derivation import derive
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.regex import Expr, matches
-from constrained.schema.reading.closing import close
 from constrained.work import spend
 
 _LONGEST_MARKER = 40  # characters
@@ -182,7 +181,7 @@ def write_call(
     if payload.quote is not None:
         written = write_quoted(arguments, definition.tokens[payload.quote], sorts=payload.sorts)
     elif tags is not None:
-        allowed = ANYTHING if schema is None else allowed_by(close(schema))
+        allowed = ANYTHING if schema is None else allowed_by(schema, closed=True)
         written = write_members(arguments, tags, beginning_of_members(tags), avoid, allowed)
     else:
         written = [

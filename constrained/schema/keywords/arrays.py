@@ -60,7 +60,7 @@ def contains(sketch: ArraySketch, value: Any, node: Node) -> None:
     rules = node.resource.dialect.rules
     least = node.schema.get("minContains", 1) if "minContains" in rules else 1
     most = node.schema.get("maxContains") if "maxContains" in rules else None
-    item = node.below(value, "contains")
+    item = node.bare.below(value, "contains")
     sketch.counts = (Count(item, int(least), None if most is None else int(most)),)
     if "prefixItems" in rules:
         sketch.seen_items = (item,)

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from constrained.schema.keywords import arrays, logic, objects, scalars
+from constrained.schema.numeric.ranges import plainly_written
 from constrained.schema.reading.dialects import Dialect
 from constrained.schema.sketches.arrays import FULL as FULL_ARRAY
 from constrained.schema.sketches.arrays import ArraySketch
@@ -22,7 +23,9 @@ from constrained.schema.sketches.operations import Operation
 from constrained.schema.sketches.scalars import (
     ARRAY,
     EVERY_TYPE,
+    INTEGER,
     NULL,
+    NUMBER,
     OBJECT,
     SCALAR,
     TYPE_BITS,
@@ -208,11 +211,15 @@ def own_scalars(node: Node, plan: SortedKeywords) -> Scalars:
     """Return the scalars that the keywords of the schema itself allow."""
     bits = plan.types & SCALAR
     if not bits or not plan.scalars:
-        return of_types(bits)
-    sketch = ScalarSketch()
-    for function, value in plan.scalars:
-        function(sketch, value, node)
-    return sketch.scalars(bits)
+        found = of_types(bits)
+    else:
+        sketch = ScalarSketch()
+        for function, value in plan.scalars:
+            function(sketch, value, node)
+        found = sketch.scalars(bits)
+    if bits & NUMBER == INTEGER and node.resource.dialect.plain_integers and "integer" in node.schema.get("type", ()):
+        found = Scalars(found.null, found.booleans, plainly_written(found.numbers), found.strings)
+    return found
 
 
 def own_array(node: Node, plan: SortedKeywords) -> ArraySketch:

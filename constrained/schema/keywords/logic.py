@@ -30,7 +30,7 @@ def one_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
 
 
 def not_(value: Any, node: Node, keyword: str) -> list[Operation]:
-    return [Operation(JoinKind.NOT, (node.below(value, keyword),), keyword)]
+    return [Operation(JoinKind.NOT, (node.bare.below(value, keyword),), keyword)]
 
 
 def if_(value: Any, node: Node, keyword: str) -> list[Operation]:
@@ -38,7 +38,7 @@ def if_(value: Any, node: Node, keyword: str) -> list[Operation]:
     then, otherwise = (
         node.below(node.schema[name], name) if name in node.schema else ALWAYS for name in ("then", "else")
     )
-    return [Operation(JoinKind.IF, (node.below(value, keyword), then, otherwise), keyword)]
+    return [Operation(JoinKind.IF, (node.bare.below(value, keyword), then, otherwise), keyword)]
 
 
 def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[Operation]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from constrained.caches import cached
 from constrained.regex import ANY_TEXT, Expr
 from constrained.schema.keywords.subschemas import under_names
+from constrained.schema.reading.keywords import OTHER_KEYS
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.sketches.objects import ObjectSketch
 from constrained.schema.sketches.property_names import ALL_KEYS, PropertyNames
@@ -17,6 +18,7 @@ from constrained.schema.values import Absent, Present
 if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
 
+_REQUIRING = ("dependentRequired", "dependencies")
 _FEW_NAMES = 16  # keys of a pattern that are named one by one
 
 
@@ -58,6 +60,27 @@ def evaluated(node: Node) -> PropertyNames:
     if "additionalProperties" in node.schema:
         return ALL_KEYS
     return PropertyNames(False, *_mentioned(node))
+
+
+def named(node: Node) -> tuple[PropertyNames, bool]:
+    """Return the keys that the schema itself names, all of them where it says what others are, and whether it describes
+    objects by their keys.
+
+    A key that is required without a word about its value is named, too.
+    """
+    schema, rules = node.schema, node.resource.dialect.rules
+    if any(word in schema and word in rules for word in OTHER_KEYS):
+        return ALL_KEYS, True
+    keys, languages = _mentioned(node)
+    wanted = [schema.get("required", ())]
+    for word in _REQUIRING:
+        if word in schema and word in rules:
+            wanted += [keys for keys in schema[word].values() if type(keys) is list]
+    if type(schema.get("const")) is dict and "const" in rules:
+        wanted.append(schema["const"])
+    patterns = schema.get("patternProperties", {})
+    describes = "properties" in schema or any(part is not False for part in patterns.values())
+    return PropertyNames(False, keys.union(*wanted), languages), describes
 
 
 def property_names(sketch: ObjectSketch, names: Texts) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
 
 _OTHERS = frozenset({type(None), bool, str, list, dict})  # kinds of values that are no numbers
+_WORDS = {"int32": 31, "int64": 63}  # formats of numbers: OpenAPI's
 _NO_BOOLEANS: frozenset[bool] = frozenset()
 
 
@@ -71,6 +72,10 @@ def format_(sketch: ScalarSketch, value: str, node: Node) -> None:
     found = asserted_format(value, node)
     if found is not None:
         sketch.languages.append(found)
+    bits = _WORDS.get(value) if node.document.asserted_formats == "assert" else None
+    if bits is not None:
+        _raise_low(sketch, Fraction(-(1 << bits)), False)
+        _lower_high(sketch, Fraction((1 << bits) - 1), False)
 
 
 def asserted_format(value: str, node: Node) -> Texts | None:

@@ -12,11 +12,12 @@ from dataclasses import replace
 from threading import local
 from typing import Any
 
-from constrained.errors import SchemaError
+from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.schema.keywords.by_type import SortedKeywords, own_array, own_object, own_scalars, plan_of
-from constrained.schema.keywords.objects import evaluated
+from constrained.schema.keywords.objects import evaluated, named
 from constrained.schema.normal.combine import Combination
 from constrained.schema.normal.combine_scalars import scalar_steps
+from constrained.schema.normal.naming import named_within
 from constrained.schema.normal.requests import Mode, Query, Steps
 from constrained.schema.normal.switches import Tags
 from constrained.schema.numeric.ranges import exact
@@ -25,7 +26,7 @@ from constrained.schema.sketches import arrays
 from constrained.schema.sketches.constants import of_conj
 from constrained.schema.sketches.discriminators import all_others, rivals
 from constrained.schema.sketches.domains import ARRAYS, OBJECTS, Sketch, Sketches
-from constrained.schema.sketches.objects import ObjectSketch
+from constrained.schema.sketches.objects import ObjectSketch, closed
 from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
 from constrained.schema.strings.sets import ALL_TEXTS
 from constrained.schema.values import ALWAYS, Conj, SignedNode
@@ -77,13 +78,35 @@ def _together(parts: Sequence[SignedNode]) -> Scalars:
 
 def sketches_of(conj: Conj, type_: int) -> Sketches:
     """Return the arrays (or the objects) that belong to a conjunction, as a union of sketches."""
+    parts = ordered(conj)
+    if type_ == OBJECT and any(signed.positive and signed.node.document.closed for signed in parts):
+        return _closed(parts)
+    return _together_of(parts, type_, Mode.PLAIN)
+
+
+def _together_of(parts: list[SignedNode], type_: int, mode: Mode) -> Sketches:
     combination = _COMBINATIONS[type_]
     found: Sketches = (combination.domain.full,)
-    parts = ordered(conj)
     spend(len(parts) + len(parts) // 2)
     for signed in parts:
-        found = combination.conjoin(found, _solve(Query(signed, type_)), signed.node)
+        found = combination.conjoin(found, _solve(Query(signed, type_, mode)), signed.node)
     return found
+
+
+def _closed(parts: list[SignedNode]) -> Sketches:
+    """Return the objects without keys that no subschema names which holds; where these cannot be told apart, without
+    keys that none names at all.
+    """
+    nodes = [signed.node for signed in parts if signed.positive]
+    try:
+        found = _together_of(parts, OBJECT, Mode.ALONE if len(parts) == 1 else Mode.NAMED)
+        if len(parts) > 1 and found and named_within(nodes)[1]:
+            found = tuple([replace(sketch, describes=True) for sketch in found])
+    except UnsupportedSchema:
+        seen, describes = named_within(nodes)
+        found = _together_of(parts, OBJECT, Mode.PLAIN)
+        found = tuple([replace(sketch, seen=seen, describes=describes) for sketch in found])
+    return tuple([closed(sketch) for sketch in found])
 
 
 def _solve(request: Query) -> Any:
@@ -172,12 +195,22 @@ def _own(node: Node, plan: SortedKeywords, type_: int, mode: Mode) -> Sketch:
             items.seen, items.seen_items = 0, ()
         return items
     sketch = own_sketch(node, plan)
-    return replace(sketch, seen=evaluated(node)) if mode and plan.objects else sketch
+    if not mode or not plan.objects:
+        return sketch
+    if mode < Mode.NAMED:
+        return replace(sketch, seen=evaluated(node))
+    seen, describes = named(node)
+    return replace(sketch, seen=seen, describes=describes)
 
 
 def own_sketch(node: Node, plan: SortedKeywords) -> ObjectSketch:
     """Return the objects that the keywords of the schema itself allow, `propertyNames` included."""
     return own_object(node, plan, ALL_TEXTS if plan.names is ALWAYS else scalars_of(plan.names).strings)
+
+
+def own_closed(node: Node, plan: SortedKeywords) -> ObjectSketch:
+    """As `own_sketch`, without keys that the schema does not name."""
+    return closed(_own(node, plan, OBJECT, Mode.ALONE))
 
 
 def _steps(request: Query) -> Steps:

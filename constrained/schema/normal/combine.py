@@ -21,9 +21,10 @@ from typing import Any
 
 from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.schema.keywords.by_type import SortedKeywords, plan_of
+from constrained.schema.normal.naming import named_within
 from constrained.schema.normal.requests import Mode, Steps, ask, ask_not
 from constrained.schema.normal.switches import Switch, Tags, all_but, by_key, cells, chain
-from constrained.schema.reading.nodes import NOTHING, Node, both
+from constrained.schema.reading.nodes import NOTHING, Node, bared, both
 from constrained.schema.reading.places import at_keyword
 from constrained.schema.sketches import arrays, objects
 from constrained.schema.sketches.arrays import ArraySketch, Never, denials
@@ -31,13 +32,14 @@ from constrained.schema.sketches.constants import rivals as constant_rivals
 from constrained.schema.sketches.domains import Domain, Sketch, Sketches
 from constrained.schema.sketches.objects import HasIn, ObjectSketch
 from constrained.schema.sketches.operations import JoinKind, Operation
-from constrained.schema.sketches.property_names import ALL_KEYS
+from constrained.schema.sketches.property_names import ALL_KEYS, NO_KEYS
 from constrained.schema.sketches.scalars import EVERY_TYPE, OBJECT
 from constrained.schema.values import ALWAYS, Conj, ItemFrom
 from constrained.work import spend
 
 MOST_ALTERNATIVES = 2_000
 MOST_MEMBERS = 10_000  # of a union of objects, which one machine reads together, see `machines.union`
+_UNIONS = JoinKind.ANY, JoinKind.ONE
 _MANY = 8  # members of a union from which on it is worth while to look what they are
 
 
@@ -117,8 +119,10 @@ class Combination:
     def positive(self, node: Node, mode: Mode) -> Steps:
         plan = plan_of(node)
         unevaluated = plan.unevaluated.get(self.type)
-        inner = Mode.SOME if unevaluated is not None and mode is Mode.PLAIN else mode
+        inner = Mode.SOME if unevaluated is not None and mode is not Mode.EXACT else mode
         own = self.own(node, plan, self.type, inner)
+        if inner is Mode.ALONE and (own.describes or not _is_alone(plan.operations, self.type)):
+            inner = Mode.NAMED
         found: Sketches = (own,)
         for operation in plan.operations:
             if operation.types & self.type:
@@ -126,6 +130,8 @@ class Combination:
                     found = self.conjoin(found, (yield from self._operation(operation, node, inner, own)), node)
                 except (LimitExceeded, UnsupportedSchema) as error:
                     raise at_keyword(error, node, operation.keyword) from None
+        if inner is Mode.NAMED and mode is Mode.ALONE and not own.describes and named_within([node])[1]:
+            found = tuple(replace(sketch, describes=True) for sketch in found)
         if unevaluated is None:
             return found
         if self.type == OBJECT:
@@ -152,8 +158,10 @@ class Combination:
                 found = self.conjoin(found, (yield from self._ask(operand, mode)), node)
             return found
         if kind is JoinKind.ANY:
+            if mode is Mode.ALONE:
+                return (yield from self._any_apart(operation, node))
             if mode:
-                return (yield from self._any_annotated(operation, node, mode))
+                return (yield from self._any_annotated(operation, node, mode, beside))
             parts = []
             for operand in operands:
                 parts.append((yield from self._ask(operand)))
@@ -166,7 +174,7 @@ class Combination:
             switch = (yield from chain(operation, self._ask, self.tags)) if self.type == OBJECT else None
             if switch is not None:
                 return (yield from self._switched([switch], node, mode, beside))
-            return (yield from self._if(operation, node, mode))
+            return (yield from self._if(operation, node, mode, beside))
         return (yield from self._when(operation, node, mode))
 
     def _switched(self, switches: list[Switch], node: Node, mode: Mode, beside: Sketch) -> Steps:
@@ -193,7 +201,8 @@ class Combination:
         annotated, plain = [], []
         for operand in operands:
             annotated.append((yield from self._ask(operand, mode)))
-            plain.append((yield from self._ask(operand)) if mode else annotated[-1])
+            bare = bared(operand)
+            plain.append((yield from self._ask(bare)) if mode or bare is not operand else annotated[-1])
         if sum([sketches == (self.domain.full,) for sketches in plain]) > 1:
             return ()
         found: list[Sketch] = []
@@ -251,11 +260,16 @@ class Combination:
                 return found
         return self.rivals(members)
 
-    def _if(self, operation: Operation, node: Node, mode: Mode) -> Steps:
+    def _if(self, operation: Operation, node: Node, mode: Mode, beside: Sketch) -> Steps:
         condition, then, otherwise = operation.operands
+        if mode and mode is not Mode.EXACT:
+            parts = []
+            for operand in operation.operands:
+                parts += yield from self._ask(operand, mode)
+            mode = mode if self._add(parts, beside) else Mode.PLAIN
         if not mode and not then and not otherwise:
             return (self.domain.full,)
-        if not then and mode is Mode.SOME and not otherwise:
+        if not then and mode and mode is not Mode.EXACT and not otherwise:
             return (self.domain.full, *(yield from self._ask(condition, mode)))
         contrary = yield from self._ask_not(condition)
         yes = yield from self._ask(then, mode)
@@ -273,15 +287,37 @@ class Combination:
             return self.disjoin(((absent,), inner), node)
         return (absent, *self.conjoin((ObjectSketch(required={key: None}),), inner, node))
 
-    def _any_annotated(self, operation: Operation, node: Node, mode: Mode) -> Steps:
+    def _add(self, parts: Iterable[Sketch], beside: Sketch) -> bool:
+        """Say whether some sketch has seen what the one beside it has not."""
+        if self.type == OBJECT:
+            return any(
+                part.describes > beside.describes or part.seen is not NO_KEYS and part.seen | beside.seen != beside.seen
+                for part in parts
+            )
+        return any(part.seen != self.domain.full.seen or part.seen_items for part in parts)
+
+    def _any_apart(self, operation: Operation, node: Node) -> Steps:
+        """Return the union, each member with the keys that it names itself."""
+        found: list[Sketch] = []
+        silent = []
+        for operand in operation.operands:
+            part = yield from self._ask(operand, Mode.ALONE)
+            if any(sketch.describes for sketch in part):
+                found += part
+            else:
+                silent.append((yield from self._ask(operand)))
+        self._check(found, node, self._most_members)
+        return (*found, *self.disjoin(silent, node))
+
+    def _any_annotated(self, operation: Operation, node: Node, mode: Mode, beside: Sketch) -> Steps:
         """Return the union over the sets of operands that hold, as far as these evaluate anything."""
         silent: list[Sketches] = []
         none: Sketches = (self.domain.full,)  # no contributing operand is claimed to hold
         some: Sketches = ()  # at least one is
         for operand in operation.operands:
             part = yield from self._ask(operand, mode)
-            if all(sketch.seen == self.domain.full.seen and not getattr(sketch, "seen_items", ()) for sketch in part):
-                silent.append(part)
+            if not self._add(part, self.domain.full if mode is Mode.EXACT else beside):
+                silent.append((yield from self._ask(operand)) if self.type == OBJECT else part)
                 continue
             joined = self.conjoin(none + some, part, node)
             if mode is Mode.EXACT:
@@ -358,6 +394,14 @@ class Combination:
                     found += self.conjoin((yield from self._ask(operand)), (yield from self._ask(other)), node)
                 self._check(found, node)
         return found
+
+
+def _is_alone(operations: Iterable[Operation], type_: int) -> bool:
+    """Say whether at most one of some operations describes the values of a type, and it is a union or a reference."""
+    found = [part for part in operations if part.types & type_ and part.kind is not JoinKind.NOT]
+    return len(found) < 2 and all(
+        part.kind in _UNIONS or part.kind is JoinKind.ALL and len(part.operands) == 1 for part in found
+    )
 
 
 def _too_many(node: Node, most: int) -> UnsupportedSchema:

@@ -26,7 +26,7 @@ from constrained.schema.keywords.by_type import (
     plan_of,
 )
 from constrained.schema.normal import object_shapes
-from constrained.schema.normal.alternatives import own_sketch, scalars_of, sketches_of
+from constrained.schema.normal.alternatives import own_closed, own_sketch, scalars_of, sketches_of
 from constrained.schema.reading.dialects import Dialect
 from constrained.schema.reading.nodes import NOTHING, Document, Node, ordered
 from constrained.schema.reading.places import located, pointer_of
@@ -35,6 +35,7 @@ from constrained.schema.satisfiability.quick import is_plainly_live
 from constrained.schema.satisfiability.shapes import Ask, is_live_array, is_live_object
 from constrained.schema.sketches import arrays
 from constrained.schema.sketches.arrays import Never
+from constrained.schema.sketches.objects import ObjectSketch
 from constrained.schema.sketches.operations import JoinKind, Operation
 from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
 from constrained.schema.strings.sets import NO_TEXT
@@ -192,11 +193,11 @@ def plain_value(node: Node, plan: SortedKeywords) -> Value:
     PERF: most schemas are such, and the requests of `alternatives` take a quarter more; compared by a test.
     """
     types = plan.types
-    if not plan.scalars and not types & (ARRAY | OBJECT):
+    if not plan.scalars and not types & (ARRAY | OBJECT) and not node.resource.dialect.plain_integers:
         return _of_types(types)
     scalars = own_scalars(node, plan) if types & SCALAR else NO_SCALARS
     array = arrays.shape(own_array(node, plan), node, _is_nothing) if types & ARRAY else None
-    shape = object_shapes.shape(own_sketch(node, plan), node, _is_nothing) if types & OBJECT else None
+    shape = object_shapes.shape(_own_objects(node, plan), node, _is_nothing) if types & OBJECT else None
     strings = scalars.strings
     return Value(
         scalars.null,
@@ -206,6 +207,10 @@ def plain_value(node: Node, plan: SortedKeywords) -> Value:
         () if array is None else (array,),
         () if shape is None else (shape,),
     )
+
+
+def _own_objects(node: Node, plan: SortedKeywords) -> ObjectSketch:
+    return own_closed(node, plan) if node.document.closed else own_sketch(node, plan)
 
 
 @lru_cache(maxsize=SCALAR + 1)

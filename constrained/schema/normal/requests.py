@@ -21,6 +21,8 @@ class Mode(IntEnum):
     PLAIN = 0  # nothing
     SOME = 1  # those that it counts as evaluating hold
     EXACT = 2  # those that it counts hold, and no others that would count
+    NAMED = 3  # as SOME, of those that name keys
+    ALONE = 4  # as NAMED, and nothing else says anything of the value: each member of a union has its own keys
 
 
 class Query(NamedTuple):

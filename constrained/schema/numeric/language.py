@@ -92,12 +92,11 @@ def number_language(
     """
     spend_nearby(4 * len(ranges))
     starts: dict[Language, None] = {}
-    listed = (
-        frozenset(numbers.low for numbers in ranges if numbers.low is not None and numbers.low == numbers.high)
-        - without
-    )
-    if listed:
-        starts[_listed(listed, spelling)] = None
+    constants = [numbers for numbers in ranges if numbers.low is not None and numbers.low == numbers.high]
+    for written in (spelling, CANONICAL_NUMBERS):
+        values = [one.low for one in constants if one.plain is (written is not spelling) and one.low is not None]
+        if listed := frozenset(values) - without:
+            starts[_listed(listed, written)] = None
     for numbers in ranges:
         if numbers.low is None or numbers.low != numbers.high:
             start = _ranged(numbers, spelling, frozenset(value for value in without if contains(numbers, value)))
@@ -114,9 +113,9 @@ def _reader(
     side = magnitudes(numbers, without, negative=negative)
     if side is None:
         return None
-    plain, whole = spelling.canonical and numbers.integer is True, side.step is UNIT
+    plain, whole = numbers.plain or spelling.canonical and numbers.integer is True, side.step is UNIT
     if not side.left_out - {0}:
-        if BoundedStates is not None and not spelling.canonical and side.has_bounds_only():
+        if BoundedStates is not None and not (plain or spelling.canonical) and side.has_bounds_only():
             quick: MantissaStates = BoundedStates(side, settled_states(spelling), whole=whole, negative=negative)
             return quick
         return MantissaStates(side, spelling, plain=plain, negative=negative)
@@ -129,7 +128,9 @@ _NOTHING_LESS = {whole: NumberRange(whole, Fraction(0), False, Fraction(0)) for 
 
 def _ranged(numbers: NumberRange, spelling: NumberSpelling, without: frozenset[Fraction]) -> Start:
     positive, least, below = _reader(numbers, spelling, without, negative=False), numbers.low, numbers
-    if least is not None and not (least.numerator or numbers.low_open or numbers.not_multiples or without):
+    if least is not None and not (
+        least.numerator or numbers.low_open or numbers.not_multiples or numbers.plain or without
+    ):
         below = _NOTHING_LESS.get(numbers.integer, numbers)  # behind a minus, one reader for all numbers from 0 on
     return Start(positive, _reader(below, spelling, without, negative=True))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
@@ -38,8 +39,13 @@ def exact(number: int | float | Decimal) -> Fraction:
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
-def constant(value: Fraction) -> NumberRange:
-    return NumberRange(low=value, high=value)
+def constant(value: Fraction, *, plain: bool = False) -> NumberRange:
+    return NumberRange(low=value, high=value, plain=plain)
+
+
+def plainly_written(numbers: Numbers) -> Numbers:
+    """Return the numbers as they are written without a point and an exponent."""
+    return tuple([replace(one, plain=True) for one in numbers])
 
 
 def _is_constant(numbers: NumberRange) -> bool:
@@ -101,7 +107,7 @@ def are_few(ranges: Iterable[NumberRange], most: int) -> bool:
 def normal(numbers: NumberRange) -> NumberRange | None:
     """Return the normal form of a range, None if it is empty."""
     if numbers.low is not None and numbers.low == numbers.high:
-        return constant(numbers.low) if contains(numbers, numbers.low) else None
+        return constant(numbers.low, plain=numbers.plain) if contains(numbers, numbers.low) else None
     integer, step = numbers.integer, _common(numbers.multiples)
     if step is not None and integer is None and step.denominator == 1:
         integer = True
@@ -127,9 +133,10 @@ def normal(numbers: NumberRange) -> NumberRange | None:
         high_open,
         () if step is None else (step,),
         tuple(sorted(set(numbers.not_multiples))),
+        numbers.plain,
     )
     if low is not None and low == high:
-        return constant(low) if contains(found, low) else None
+        return constant(low, plain=found.plain) if contains(found, low) else None
     return found if grid is None or _has_member(found, grid) else None
 
 
@@ -180,7 +187,7 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
         return right
     spend(4 + (len(left) + len(right)) // 2)
     if len(left) == len(right) == 1 and _is_constant(left[0]) and _is_constant(right[0]):  # PERF: tags of unions
-        return left if left[0].low == right[0].low else ()
+        return () if left[0].low != right[0].low else right if right[0].plain else left
     left_points, left_ranges = _split(left)
     right_points, right_ranges = _split(right)
     near_right = _Near(right_ranges)
@@ -200,8 +207,18 @@ def _points_within(
     points: list[Fraction], known: set[Fraction], near: _Near, but: Collection[Fraction] = ()
 ) -> list[NumberRange]:
     """Return the points that are known or lie in some range, but for some of them."""
-    singles = [(value, constant(value)) for value in points if value not in but]
-    return [one for value, one in singles if value in known or any(contains(other, value) for other in near.to(one))]
+    found = []
+    for value in points:
+        one = constant(value)
+        if value in but:
+            continue
+        if value in known:
+            found.append(one)
+            continue
+        within = [other.plain for other in near.to(one) if contains(other, value)]
+        if within:
+            found.append(constant(value, plain=all(within)))
+    return found
 
 
 class _Near:
@@ -249,8 +266,8 @@ def _are_apart(one: NumberRange, other: NumberRange) -> bool:
 
 
 def _split(numbers: Numbers) -> tuple[list[Fraction], list[NumberRange]]:
-    points = [one.low for one in numbers if one.low is not None and one.low == one.high]
-    return points, [one for one in numbers if not _is_constant(one)]
+    points = [one.low for one in numbers if one.low is not None and one.low == one.high and not one.plain]
+    return points, [one for one in numbers if one.plain or not _is_constant(one)]
 
 
 _NO_NUMBER = NumberRange(low=Fraction(1), high=Fraction(0))
@@ -268,7 +285,7 @@ def _meet(one: NumberRange, other: NumberRange) -> NumberRange:
         high, high_open = other.high, other.high_open
     return NumberRange(
         one.integer if one.integer is not None else other.integer, low, low_open, high, high_open,
-        one.multiples + other.multiples, one.not_multiples + other.not_multiples,
+        one.multiples + other.multiples, one.not_multiples + other.not_multiples, one.plain or other.plain,
     )
 
 

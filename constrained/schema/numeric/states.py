@@ -93,7 +93,7 @@ class MantissaStates:
         self._alike = points is None and numbers.modulus == numbers.whole_modulus == 1
         simple = points is None and not numbers.holes and (numbers.step is None or numbers.step is UNIT)
         # what the states of other sets are as well, see `settled`
-        self._settled = settled_states(spelling) if simple and not spelling.canonical else None
+        self._settled = settled_states(spelling) if simple and not (plain or spelling.canonical) else None
         # nothing but bounds is to be met, and whole numbers are compared with whole bounds
         self.is_ordinary = self._settled is not None and numbers.has_bounds_only()
         # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are

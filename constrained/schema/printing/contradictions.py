@@ -121,6 +121,6 @@ def _needed(node: Node) -> list[str]:
         return list(schema)
     for name in list(schema):
         fewer = {other: value for other, value in schema.items() if other != name}
-        if is_never(load(fewer, dialect=node.resource.dialect)):
+        if is_never(load(fewer, dialect=node.resource.dialect, closed=node.document.closed)):
             schema = fewer
     return list(schema)

@@ -404,13 +404,14 @@ def load(
     remotes: Mapping[str, object] | None = None,
     dialect: Dialect | None = None,
     formats: str = "assert",
+    closed: bool = False,
     own: bool = False,
 ) -> Conj:
     """Read and check a schema; return it as a conjunction.
 
     `remotes` maps URIs to further documents that it may refer to; nothing is fetched.  `dialect` is that of documents
-    without ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.  own:
-    the schema is JSON and nobody else's, so that it need not be copied.
+    without ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.
+    closed: see `Document`.  own: the schema is JSON and nobody else's, so that it need not be copied.
 
     Raises: SchemaError: the schema or a reachable document is malformed, or a reference leads nowhere.
     Cost: 2 µs per subschema.
@@ -418,7 +419,7 @@ def load(
     library = Library({} if remotes is None else remotes, dialect)
     resource = library.add(schema, "", "#", own=own)
     check(library, resource)
-    document = Document(library, formats)
+    document = Document(library, formats, closed)
     if isinstance(resource.root, bool) or not resource.root:
         return NOTHING if resource.root is False else ALWAYS
     node = document.node(resource.root, resource, (), "#")

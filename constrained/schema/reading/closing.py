@@ -1,100 +1,129 @@
-"""Close the objects of a tool's arguments: keys that no schema mentions are not allowed.
+"""Keys that are required and not described: where objects are closed they are allowed all the same, with any value.
 
-A specification reads an absent ``additionalProperties`` as "anything"; those who write tools mean "nothing".  So each
-subschema that is the only description of its object gets ``additionalProperties: false``, or, where it is spread over
-``allOf`` and the like, ``unevaluatedProperties: false``.  Objects without ``properties`` stay open, and so does what
-only takes part in a description (a member of ``allOf``, a condition, the target of a reference from there).
+Whoever requires a key wants it to be there, so `keywords.objects.named` counts it among the keys that a schema names.
+As it may be a slip of the pen, it is noted, unless another schema that applies to the same value describes the key:
+
+    {"properties": {"a": …}, "required": ["a", "b"]}                                     b is noted
+    {"properties": {"a": …, "b": …}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}     nothing is
+
+Cost: 1 µs per subschema, where each describes what it requires.  Tested in tests/test_profiles.py.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
+from constrained.regex import matches
 from constrained.schema.reading.keywords import OTHER_KEYS, Applies, Holds, applying, named
+from constrained.schema.reading.notes import REQUIRED_ONLY, Note
+from constrained.schema.reading.resources import Library, Resource, Where, pointer
+from constrained.schema.strings.sets import of_pattern
+from constrained.work import spend
 
-_OWN = applying(Applies.INSIDE, holds=Holds.SCHEMA)
-_OWN_LISTS = applying(Applies.INSIDE, holds=Holds.LIST)
-_OWN_MAPS = applying(Applies.INSIDE, holds=Holds.MAP)
-_ALTERNATIVES = applying(Applies.AS_BRANCH)
-_PARTS = applying(Applies.AS_PART, Applies.AS_BRANCH)
-_CONDITIONS = applying(Applies.AS_CONDITION, Applies.AS_PROBE, holds=Holds.SCHEMA)
-_DEFINITIONS = applying(Applies.BY_REFERENCE)
-_SPREAD = named(lambda keyword: keyword.describes)
-_INSIDE = frozenset({*_OWN, *_OWN_LISTS, *_OWN_MAPS})
-_TOUCHED = frozenset({"$ref"}).union(
-    _OWN, _OWN_LISTS, _OWN_MAPS, _ALTERNATIVES, _PARTS, _CONDITIONS, _DEFINITIONS, _SPREAD
-)
+_INSIDE = frozenset(applying(Applies.INSIDE))
+_IN_PLACE = frozenset(applying(Applies.AS_PART, Applies.AS_BRANCH, Applies.AS_CONDITION)) - {"not"}
+_MAPS = named(lambda keyword: keyword.holds in (Holds.MAP, Holds.SCHEMA_OR_STRINGS_MAP))
+_REFERRING = tuple(named(lambda keyword: keyword.refers))
+_REQUIRING = ("dependentRequired", "dependencies")
+_LOOKED_AT = named(lambda keyword: bool(keyword.holds)).union(_REQUIRING)
+_NO_NAMES: dict[str, Any] = {}
 
-
-def close(schema: Any) -> Any:
-    """Return a copy of a schema with its objects closed; it shares the parts where nothing is to be closed.
-
-    >>> close({"properties": {"a": {"properties": {"b": True}}, "c": {"type": "object"}}})["properties"]["a"]
-    {'properties': {'b': True}, 'additionalProperties': False}
-    """
-    shared: set[str] = set()
-    closed = _close(schema, shared, own=True)
-    return _close(schema, shared, own=True) if shared else closed
+_Placed: TypeAlias = tuple[dict[str, Any], Where]
 
 
-def _close(schema: Any, shared: set[str], *, own: bool) -> Any:
-    """Return the copy; `shared` collects the targets of references that only take part in a description."""
-    if not isinstance(schema, dict) or _TOUCHED.isdisjoint(schema):
-        return schema
-    touched = _TOUCHED.intersection(schema)
-    if touched <= _INSIDE:
-        return _close_ordinary(schema, touched, shared, own=own)
-    spread = [keyword for keyword in _SPREAD if keyword in schema]
-    alone = own and not any(keyword in schema for keyword in (*_OWN_MAPS, "allOf", "if", "$ref")) and len(spread) == 1
-    if "$ref" in schema and not (own and len(spread) == 1 and "properties" not in schema):
-        shared.add(str(schema["$ref"]))
-    copy: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword in _DEFINITIONS and isinstance(value, dict):
-            copy[keyword] = {
-                name: _close(part, shared, own=f"#/{keyword}/{name}" not in shared) for name, part in value.items()
-            }
-        elif keyword in _OWN_MAPS and isinstance(value, dict):
-            copy[keyword] = {name: _close(part, shared, own=True) for name, part in value.items()}
-        elif keyword in _OWN_LISTS and isinstance(value, list):
-            copy[keyword] = [_close(part, shared, own=True) for part in value]
-        elif keyword in _PARTS and isinstance(value, list):
-            copy[keyword] = [_close(part, shared, own=alone and keyword in _ALTERNATIVES) for part in value]
-        elif keyword in _OWN:
-            copy[keyword] = _close(value, shared, own=True)
-        elif keyword in _CONDITIONS:
-            copy[keyword] = _close(value, shared, own=False)
-        else:
-            copy[keyword] = value
-    if own and OTHER_KEYS.isdisjoint(schema):
-        if "properties" in schema and not spread:
-            copy["additionalProperties"] = False
-        elif spread and not alone and spread != ["$ref"] and _has_properties(schema):
-            copy["unevaluatedProperties"] = False
-    return copy
+def undescribed(library: Library, resource: Resource) -> tuple[Note, ...]:
+    """Return notes of the keys that are required and that no schema describes which applies to the same value."""
+    if not _ask_for_more(library):
+        return ()
+    requiring = ("required", *[word for word in _REQUIRING if word in resource.dialect.rules])
+    found: dict[tuple[str, Where], None] = {}
+    values, met = [(resource.root, resource.where)], {id(resource.root)}
+    for value in values:
+        group, words = _together(library, value, resource), frozenset[str]()
+        for schema, _ in group:
+            words |= schema.keys()
+        if OTHER_KEYS.isdisjoint(words):
+            found.update(dict.fromkeys(_missing(group, requiring)))
+        for schema, where in group:
+            for part in _below(library, schema, where, _INSIDE):
+                if id(part[0]) not in met:
+                    met.add(id(part[0]))
+                    values.append(part)
+    return tuple([Note(pointer(where), key, REQUIRED_ONLY) for key, where in found])
 
 
-def _close_ordinary(schema: dict[str, Any], touched: frozenset[str], shared: set[str], *, own: bool) -> dict[str, Any]:
-    """As `_close`, of a schema whose object, if it is one, nothing else describes.  PERF: nearly all are; 4 µs each."""
-    copy = dict(schema)
-    for keyword in touched:
-        value = schema[keyword]
-        if keyword in _OWN_MAPS:
-            if isinstance(value, dict):
-                copy[keyword] = {name: _close(part, shared, own=True) for name, part in value.items()}
-        elif isinstance(value, list):
-            copy[keyword] = [_close(part, shared, own=True) for part in value] if keyword in _OWN_LISTS else value
-        elif keyword in _OWN:
-            copy[keyword] = _close(value, shared, own=True)
-    if own and "properties" in touched and OTHER_KEYS.isdisjoint(touched):
-        copy["additionalProperties"] = False
-    return copy
+def _together(library: Library, value: Any, resource: Resource) -> list[_Placed]:
+    """Return the schemas that may apply to the same value as one of them."""
+    group, seen = [value] if type(value[0]) is dict else [], {id(value[0])}
+    for schema, where in group:
+        targets = [library.targets[id(schema), word] for word in _REFERRING if (id(schema), word) in library.targets]
+        parts = [(target.schema, target.where) for target in targets if type(target.schema) is dict]
+        if not (targets and resource.dialect.reference_stands_alone):
+            parts += _below(library, schema, where, _IN_PLACE)
+        spend(1 + len(parts))
+        group += [part for part in parts if id(part[0]) not in seen]
+        seen.update(id(part) for part, _ in parts)
+    return group
 
 
-def _has_properties(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    parts = [part for keyword in _PARTS for part in schema.get(keyword, ()) if isinstance(schema.get(keyword), list)]
-    return "properties" in schema or any(
-        _has_properties(part) for part in (*parts, schema.get("then"), schema.get("else"))
-    )
+def _missing(group: list[_Placed], requiring: Iterable[str]) -> Iterator[tuple[str, Where]]:
+    described: set[str] = set()
+    for schema, _ in group:
+        described.update(schema.get("properties", ()))
+    patterns = [of_pattern(pattern) for schema, _ in group for pattern in schema.get("patternProperties", ())]
+    if described or patterns:
+        for schema, where in group:
+            for word, key in _required(schema, requiring):
+                if key not in described and not any(matches(pattern, key) for pattern in patterns):
+                    yield key, (where, word)
+
+
+def _required(schema: dict[str, Any], requiring: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the keys that a schema requires, each with its keyword."""
+    for word in requiring:
+        value = schema.get(word, ())
+        for keys in (value,) if word == "required" else value.values() if value else ():
+            for key in keys if type(keys) is not dict else ():
+                yield word, key
+
+
+def _ask_for_more(library: Library) -> bool:
+    """Say whether some schema that has been checked requires keys that it does not describe itself."""
+    stack: list[Any] = [known.root for known in library.resources.values()]
+    met, checked = set[int](), library.outer
+    while stack:
+        schema = stack.pop()
+        place = id(schema)
+        if type(schema) is not dict or place in met or place not in checked:
+            continue
+        met.add(place)
+        required = schema.get("required")
+        if required and not schema.get("properties", _NO_NAMES).keys() >= set(required):
+            return True
+        for word in _LOOKED_AT.intersection(schema):
+            value = schema[word]
+            if word in _REQUIRING:
+                return True
+            if type(value) is list:
+                stack += value
+            elif word in _MAPS and type(value) is dict:
+                stack += value.values()
+            else:
+                stack.append(value)
+    return False
+
+
+def _below(library: Library, schema: dict[str, Any], where: Where, words: frozenset[str]) -> list[_Placed]:
+    """Return the subschemas in the values of some keywords that say more than yes or no."""
+    found: list[_Placed] = []
+    for word in words.intersection(schema):
+        value, inside = schema[word], (where, word)
+        if type(value) is dict and word not in _MAPS:
+            found.append((value, inside))
+            continue
+        entries: Iterable[Any] = value.items() if type(value) is dict else ()
+        if type(value) is list:
+            entries = enumerate(value)
+        found += [(part, (inside, step)) for step, part in entries if type(part) is dict]
+    return [part for part in found if id(part[0]) in library.outer]

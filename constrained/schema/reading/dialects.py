@@ -41,6 +41,7 @@ class Dialect:
     reference_stands_alone: bool = False  # siblings of $ref are ignored
     asserts_formats: bool = False  # whatever the caller says
     nullable: bool = False  # OpenAPI's keyword adds null to `type`
+    plain_integers: bool = False  # 1.0 is no integer
     # what modules have cut from the rules, by a name of their own; it goes with the dialect, which a schema may bring
     tables: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -49,7 +50,7 @@ class Dialect:
         return replace(self, rules={keyword: rule for keyword, rule in self.rules.items() if keyword not in keywords})
 
 
-DRAFT_4 = Dialect("draft4", of_draft(4), _FORMATS_4, identifier="id", reference_stands_alone=True)
+DRAFT_4 = Dialect("draft4", of_draft(4), _FORMATS_4, identifier="id", reference_stands_alone=True, plain_integers=True)
 DRAFT_6 = Dialect("draft6", of_draft(6), _FORMATS_6, reference_stands_alone=True)
 DRAFT_7 = Dialect("draft7", of_draft(7), _FORMATS_7, reference_stands_alone=True)
 DRAFT_2019 = Dialect("2019-09", of_draft(2019), _FORMATS_2019)

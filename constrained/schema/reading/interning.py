@@ -50,8 +50,8 @@ class _Leaves:
 
     __slots__ = ("_document", "_resource", "known")
 
-    def __init__(self, dialect: Dialect, *, asserted_formats: str) -> None:
-        self._document = Document(Library({}), asserted_formats)
+    def __init__(self, dialect: Dialect, reading: tuple[str, bool]) -> None:
+        self._document = Document(Library({}), *reading)
         self._resource = Resource("", True, "#", dialect)
         self.known: dict[Key, Conj] = {}
 
@@ -62,7 +62,7 @@ class _Leaves:
         return self.known.setdefault(key, (made_node or Node)(self._document, bare, self._resource, (), "#").conj)
 
 
-_commons: dict[tuple[int, str], _Leaves] = {}  # by id of the dialect, and which formats are asserted
+_commons: dict[tuple[int, tuple[str, bool]], _Leaves] = {}  # by id of the dialect, and `Document.reading`
 
 
 forgets(_commons.clear)
@@ -84,16 +84,16 @@ def plain_leaf(conj: Conj) -> Conj | None:
     key = writer.key(schema)
     if key is None:
         return None
-    leaves = _leaves_of(dialect, node.document.asserted_formats)
+    leaves = _leaves_of(dialect, node.document.reading)
     return leaves.known.get(key) or leaves.add(key, schema)
 
 
-def _leaves_of(dialect: Dialect, formats: str) -> _Leaves:
-    """Return the leaves of a dialect in documents that assert some formats."""
-    place = id(dialect), formats
+def _leaves_of(dialect: Dialect, reading: tuple[str, bool]) -> _Leaves:
+    """Return the leaves of a dialect in documents that are read in some way."""
+    place = id(dialect), reading
     leaves = _commons.get(place)
     if leaves is None or len(leaves.known) >= MOST_LEAVES:
-        leaves = _commons[place] = _Leaves(dialect, asserted_formats=formats)
+        leaves = _commons[place] = _Leaves(dialect, reading)
     return leaves
 
 

@@ -14,6 +14,7 @@ Source: JSON Schema core 2020-12 §8.2.3.2 (dynamic references), 2019-09 §8.2.4
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from itertools import count
 from threading import RLock
 from typing import Any, TypeAlias, TypeVar
@@ -50,9 +51,19 @@ class Node:
 
     @property
     def negative(self) -> SignedNode:
-        """What is not valid against the node; most nodes are never asked for it."""
-        denied = self.document.denied
-        return denied.get(self) or denied.setdefault(self, SignedNode(self, False))
+        """What is not valid against the node as it is written; most nodes are never asked for it."""
+        denied, found = self.document.denied, self.document.denied.get(self)
+        if found is None:
+            bare = self.bare
+            found = denied.setdefault(self, SignedNode(self, False) if bare is self else bare.negative)
+        return found
+
+    @property
+    def bare(self) -> Node:
+        """The same subschema as it is written, without what a profile adds to it.  Nodes of unions have no schema."""
+        bare = self.document.bare
+        return self if bare is self.document or not self.schema else bare.node(
+            self.schema, self.resource, self.scope, self.where)
 
     @property
     def pointer(self) -> str:
@@ -126,12 +137,16 @@ class Document:
 
     The memo tables only grow; their number of entries is bounded by the number of conjunctions that a caller asks
     about.
+    closed: values that subschemas name keys of have no others.  What is only asked whether it holds (a condition,
+    what is denied or counted) is read as it is written, in the twin `bare`: to narrow it would widen the whole.
     Threads: reading the same entry twice computes it twice, to equal results.
     """
 
-    def __init__(self, library: Library, asserted_formats: str) -> None:
+    def __init__(self, library: Library, asserted_formats: str, closed: bool = False) -> None:
         self.library = library
         self.asserted_formats = asserted_formats  # "assert" all that are known, those of the "dialect", or "annotate"
+        self.closed = closed
+        self.reading = asserted_formats, closed  # what the meaning of a schema depends on besides its dialect
         self.memo: dict[Any, Any] = {}  # answers of `alternatives` and `normalise`
         self.raw: dict[Conj, Any] = {}  # of `normalise` too, before it is asked which children have a value
         self.live: dict[Conj, bool] = {}  # whether a conjunction has a value, where decided
@@ -142,10 +157,25 @@ class Document:
         self.followed: dict[Node, Conj] = {}
         self._constants: dict[object, Node] = {}
         self._unions: dict[frozenset[Conj], Node] = {}
+        self._bare: Document | None = None if closed else self
+
+    @property
+    def bare(self) -> Document:
+        """The same document as it is written.  Nodes are its own, locks and answers are shared."""
+        if self._bare is None:
+            with self.lock:
+                if self._bare is None:
+                    bare = copy(self)
+                    bare.closed, bare.reading, bare._bare = False, (self.asserted_formats, False), bare
+                    bare.nodes, bare.followed, bare._constants, bare._unions = {}, {}, {}, {}
+                    self._bare = bare
+        return self._bare
 
     def unlock(self) -> None:
         """Begin with a lock that nobody holds."""
         self.lock = _Lock()
+        if self._bare is not None:
+            self._bare.lock = self.lock
 
     def node(self, schema: Schema, resource: Resource, scope: Scope, where: Where) -> Node:
         """Return the node of a subschema; the first place where it is met names it in messages."""
@@ -232,6 +262,14 @@ def both(left: Conj, right: Conj) -> Conj:
         if (node.document.denied.get(node) if signed.positive else node.positive) in joined:
             return NOTHING
     return joined
+
+
+def bared(conj: Conj) -> Conj:
+    """Return a conjunction of at most one signed node as it is written, see `Node.bare`."""
+    for signed in conj:
+        bare = signed.node.bare
+        return conj if bare is signed.node else bare.conj  # what is denied is so already
+    return conj
 
 
 def ordered(conj: Conj) -> list[SignedNode]:

@@ -1,4 +1,4 @@
-"""Notes on a schema: keywords that look misspelt, formats that nobody knows, `nullable`.
+"""Notes on a schema: keywords that look misspelt, formats that nobody knows, `nullable`, keys that are only required.
 
 JSON Schema ignores what it does not know, so ``"propertis"`` constrains nothing and nobody hears of it.  What is
 certainly meant as an annotation (titles, examples, ``x-…``, keywords of OpenAPI) is not reported, nor is any word that
@@ -18,13 +18,17 @@ from typing import NamedTuple
 from constrained.errors import SchemaError
 from constrained.schema.reading.dialects import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, Dialect
 from constrained.schema.reading.resources import Where, pointer
+from constrained.schema.strings.formats import OPENAPI
 
 ANNOTATIONS = frozenset(
     """title description default examples example deprecated readOnly writeOnly $comment $schema $id id $vocabulary
-    $defs definitions contentEncoding contentMediaType contentSchema discriminator xml externalDocs const if then
+    $defs definitions discriminator xml externalDocs const if then
     else""".split()
 )
 _DRAFTS = (DRAFT_2020, DRAFT_2019, DRAFT_7, DRAFT_6, DRAFT_4)
+OF_OPENAPI = "one of OpenAPI's, and means what it means there"
+REQUIRED_ONLY = "required and not described, so it is allowed with any value"
+_CONTENTS = frozenset({"contentEncoding", "contentMediaType", "contentSchema"})
 _LIKE = 0.8  # how alike two words are
 _MOST_SAID = 10_000
 _MOST_KNOWN, _LONGEST_KNOWN = 4096, 100  # words of a dialect, and characters of one; at the bound they start afresh
@@ -46,6 +50,10 @@ def notes_of(unknown: Iterable[Unknown]) -> tuple[Note, ...]:
     """Return what there is to say about words that have no meaning in their dialect."""
     found = []
     for word, where, dialect in unknown:
+        if word.removeprefix("format:") in OPENAPI and word.startswith("format:"):
+            if not any(note.because is OF_OPENAPI for note in found):
+                found.append(Note(pointer((where, "format")), "format", OF_OPENAPI))
+            continue
         known: dict[str, str | None] = dialect.tables.setdefault("notes", {})
         because = known.get(word, "")
         if because == "":
@@ -63,6 +71,8 @@ def notes_of(unknown: Iterable[Unknown]) -> tuple[Note, ...]:
 def _about(word: str, dialect: Dialect) -> str | None:
     if word.startswith("format:"):
         return "no known format, so any text fits"
+    if word in _CONTENTS:
+        return "an annotation of what a text holds, so any text fits"
     if word == "nullable":
         return (
             "a keyword of OpenAPI 3.0; null is allowed where type is stated"
@@ -117,10 +127,9 @@ def report(notes: Iterable[Note], *, strict: bool = False) -> None:
     """
     for note in notes:
         if strict:
+            wrong = "is not described" if note.because is REQUIRED_ONLY else "has no meaning"
             raise SchemaError(
-                f"{note.word!r} has no meaning"
-                if "OpenAPI" not in note.because
-                else f"{note.word!r} is not JSON Schema",
+                f"{note.word!r} {'is not JSON Schema' if 'OpenAPI' in note.because else wrong}",
                 where=note.pointer,
                 because=f"it is {note.because}",
                 instead="correct it, or strict=False",

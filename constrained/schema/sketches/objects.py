@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from constrained.schema.reading.nodes import NOTHING, both
 from constrained.schema.sketches.arrays import denials
-from constrained.schema.sketches.property_names import NO_KEYS, PropertyNames
+from constrained.schema.sketches.property_names import ALL_KEYS, NO_KEYS, PropertyNames
 from constrained.schema.values import ALWAYS, Absent, Conj, HasNamed, Obligation, Present
 from constrained.work import spend
 
@@ -36,7 +36,8 @@ class ObjectSketch:
     """The objects with values in named[k] at k and in C at the keys of K for (K, C) in regions, all required keys, and
     so on.
 
-    `seen` are the keys that some keyword has evaluated.
+    `seen` are the keys that some keyword has evaluated; where an object is to be closed, those that one names.
+    describes: some schema that takes part describes the object by its keys, so that closing it is meant.
     """
 
     named: dict[str, Conj] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class ObjectSketch:
     max: int | None = None
     clauses: tuple[frozenset[Obligation | HasIn], ...] = ()
     seen: PropertyNames = NO_KEYS
+    describes: bool = False
 
 
 FULL = ObjectSketch()
@@ -110,6 +112,7 @@ def merge(left: ObjectSketch, right: ObjectSketch, never: Never) -> ObjectSketch
         if left.clauses and right.clauses
         else left.clauses or right.clauses,
         left.seen if right.seen is NO_KEYS else left.seen | right.seen,
+        left.describes or right.describes,
     )
 
 
@@ -184,3 +187,8 @@ def _of_single_key(key: str, clause: frozenset[Obligation | HasIn]) -> ObjectSke
 def with_unseen(sketch: ObjectSketch, conj: Conj) -> ObjectSketch:
     """Return the sketch with the values of all keys that nothing has evaluated in `conj`."""
     return replace(sketch, regions=(*sketch.regions, (~sketch.seen, conj))) if conj else sketch
+
+
+def closed(sketch: ObjectSketch) -> ObjectSketch:
+    """Return the sketch without keys that nothing names, if something names keys."""
+    return with_unseen(sketch, NOTHING) if sketch.describes and sketch.seen != ALL_KEYS else sketch

@@ -44,7 +44,7 @@ NARROWED: dict[str, str] = {
         "and marks that compose with some letter, behind a letter that composes with some mark"
     ),
     "regex": "no named groups, no backreferences, groups nest at most 8 deep, class ranges stay within "
-    "digits or letters of one case",
+    "digits or letters of one case, and in {n,m} from three digits of n on m has more",
 }
 WIDENED: dict[str, str] = {
     "idn-hostname": "a label of at most 57 characters is accepted although its Punycode is longer than 63 octets",
@@ -329,6 +329,11 @@ def _relative_json_pointer() -> Expr:
 _REGEX_DEPTH = 8
 
 
+def _base64() -> Expr:
+    """SPEC: RFC 4648 §4, what OpenAPI calls a byte."""
+    return parse_python("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?")
+
+
 def _regex() -> Expr:
     """SPEC: ECMA-262 §22.2.1 with the u flag; groups nest, so this is a part of the language (see `INEXACT`).
 
@@ -338,7 +343,7 @@ def _regex() -> Expr:
     hexadecimal = "[0-9A-Fa-f]"
     point = rf"x{hexadecimal}{{2}}|u{hexadecimal}{{4}}|u\{{0*{hexadecimal}{{1,5}}\}}"
     escape = rf"\\(?:[dDwWsSfnrtv^$\\.*+?()\[\]{{}}|/]|c[A-Za-z]|{point}|[pP]\{{(?:L|Lu|Ll|N|Nd|P|S|Z)\}})"
-    quantifier = parse_python(r"(?:[*+?]|\{[0-9]{1,9}(?:,|,[1-9][0-9]{9})?\})\??")
+    quantifier = parse_python(rf"(?:[*+?]|\{{(?:[0-9]{{1,9}},?|{_first_and_last()})\}})\??")
     digit = concat(parse_python("[0-9]"), optional(quantifier))
     atom = union(parse_python(rf"[^^$\\.*+?()\[\]{{}}|0-9]|\.|{escape}"), _char_set(escape))
     zero = literal(r"\0")
@@ -351,6 +356,16 @@ def _regex() -> Expr:
         terms = concat(repeat(union(digit, concat(repeat(zero), other))), repeat(zero))
         found = concat(terms, repeat(concat(literal("|"), terms)))
     return found
+
+
+def _first_and_last() -> str:
+    """Return the pattern of two counts with a comma, the second no less than the first."""
+    found = [rf"{low},(?:[{low}-9]|[1-9][0-9]{{1,9}})" for low in range(10)]
+    for tens in range(1, 10):
+        more = f"[{tens + 1}-9][0-9]|" if tens < 9 else ""
+        found += [rf"{tens}{low},(?:{tens}[{low}-9]|{more}[1-9][0-9]{{2,9}})" for low in range(10)]
+    found += [rf"[1-9][0-9]{{{digits - 1}}},[1-9][0-9]{{{digits},9}}" for digits in range(3, 10)]
+    return "|".join(found)
 
 
 def _char_set(escape: str) -> Expr:
@@ -396,5 +411,7 @@ _FORMATS: dict[str, Callable[[], Expr]] = {
     "idn-hostname": idn_hostname,
     "host-name": _hostname,
     "ip-address": _ipv4,  # draft 3's names
+    "byte": _base64,  # OpenAPI's
 }
 KNOWN = frozenset(_FORMATS)
+OPENAPI = frozenset({"int32", "int64", "float", "double", "password", "binary"})  # of numbers, or of any text
