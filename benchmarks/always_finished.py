@@ -10,10 +10,11 @@ must be a whole word of at most n tokens, and nothing but padding may follow it;
 it is.
 
     python -m constrained.benchmarks.always_finished [--formats hermes,chatglm3] [--schemas tuple] [--inside]
-        [--slice 3/8] [--without-model] [--llama3] [--spare 0,1,2,9,30]
+        [--slice 3/8] [--without-model] [--llama3] [--spare 0,1,2,9,30] [--grammars 1000]
 
 --inside: schemas as arguments, in every format.  --slice i/n: every n-th case only, from the i-th.  --llama3: on the
-vocabulary of Llama 3.  --spare: fewer budgets.
+vocabulary of Llama 3.  --spare: fewer budgets.  --grammars: instead of these, so many random Lark grammars whose rules
+may be empty and recurse on the left, on the right, and behind what may be empty.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import jsonschema
@@ -34,7 +35,7 @@ import numpy as np
 
 from constrained import ChatFormat, Constraint, Grammar, Vocabulary, compile
 from constrained.engine.constraint import logits_processor
-from constrained.errors import ConstrainedError, UnsupportedSchema
+from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, UnsupportedSchema
 
 from .tool_sets import tool_sets
 from .vocabularies import embedded, llama3
@@ -124,6 +125,7 @@ MODES: dict[str, dict[str, Any]] = {
     "sampled hot": {"do_sample": True, "temperature": 5.0, "top_k": 0},
     "4 beams": {"do_sample": False, "num_beams": 4},
 }
+_TERMINALS = ('"("', '")"', '" "', '"ab"', "N")
 BUDGETS = 31  # of each constraint, from the least one
 UNCHANGED = 30  # masks that are compared with those of a large budget
 SHOWN = 5  # faults of one constraint
@@ -135,7 +137,7 @@ class Case:
 
     name: str
     constraint: Constraint
-    schema: Any = None
+    schema: Any = None  # with neither, the grammar alone says what a word is
     chat: ChatFormat | None = None
     tools: Any = None
 
@@ -161,6 +163,8 @@ class Case:
         ]
         if len(words) > budget:
             return f"{len(words)} tokens, the budget was {budget}"
+        if self.chat is None and self.schema is None:
+            return None
         text = self.constraint.vocabulary.decode(token for token in words if self.chat is not None or token not in stop)
         try:
             if self.chat is None:
@@ -230,6 +234,36 @@ def _inside(vocabulary: Vocabulary, name: str, schema: str) -> Case:
     return Case(f"{name}, {schema}", constraint, chat=chat, tools=tools)
 
 
+def recursive_grammar(picks: random.Random) -> str:
+    """Return a random Lark grammar of rules that may be empty and recurse on the left, on the right, and behind what
+    may be empty.
+    """
+    names = ["start", *"abcde"[: picks.randint(1, 5)]]
+
+    def symbol() -> str:
+        found = picks.choice([*names[1:], *names[1:], *_TERMINALS])
+        return found + picks.choice(["", "", "", "?", "*", "+"])
+
+    rules = []
+    for name in names:
+        alternatives = [" ".join(symbol() for _ in range(picks.randint(0, 4))) for _ in range(picks.randint(1, 3))]
+        alternatives[:0] = [picks.choice(_TERMINALS)] if picks.random() < 0.7 else []
+        rules.append(f"{name}: " + " | ".join(alternatives))
+    return "\n".join([*rules, "N: /[a-z]+/", ""])
+
+
+def pieces() -> Vocabulary:
+    """Return a vocabulary for `recursive_grammar`: all bytes, and tokens that read across its terminals."""
+    texts = [b"".join(found) for count in (2, 3) for found in product([b"(", b")", b" ", b"ab", b"xy"], repeat=count)]
+    return Vocabulary([*(bytes([byte]) for byte in range(256)), *texts], special={"<stop>": 999}, stop=[999], size=1000)
+
+
+def of_grammar(vocabulary: Vocabulary, number: int) -> Case:
+    """Return the case of a random recursive grammar.  Raises: GrammarError: it has no word."""
+    source = recursive_grammar(random.Random(number))
+    return Case(f"grammar {number}", compile(Grammar.from_lark(source), vocabulary))
+
+
 def generated(case: Case, model: Any, padding: int, mode: str, budgets: Sequence[int]) -> list[list[int]]:
     """Return what the model writes in one batch, a row for each budget."""
     import torch
@@ -290,6 +324,34 @@ def check(
     return len(texts), faults if different is None else [*faults, f"{case.name}: {different}"]
 
 
+def check_grammars(
+    numbers: Iterable[int], spare: Sequence[int] = range(BUDGETS)
+) -> tuple[int, int, int, list[str]]:
+    """Write words of random recursive grammars with every budget; return how many have words, how many texts there
+    were, of how many grammars the least budget is refused, and what was wrong.
+    """
+    vocabulary, grammars, texts, refused, faults = pieces(), 0, 0, 0, list[str]()
+    for number in numbers:
+        try:
+            case = of_grammar(vocabulary, number)
+        except GrammarError:
+            continue
+        grammars += 1
+        try:
+            least = case.constraint.min_tokens
+        except LimitExceeded:
+            refused += 1
+            continue
+        picks = random.Random(number)
+        for more in spare:
+            for eager, soft in ((False, 0), (True, 0), (True, 5)):
+                ids = walk(case.constraint, least + more, picks, eager=eager, soft_close=soft)
+                fault, texts = case.fault(ids, least + more), texts + 1
+                if fault is not None:
+                    faults.append(f"{case.name}, budget {least + more}: {fault}")
+    return grammars, texts, refused, faults
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--formats", default=",".join(ChatFormat.names()))
@@ -298,6 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--slice", default="1/1", help="every n-th case from the i-th: i/n")
     parser.add_argument("--without-model", action="store_true")
     parser.add_argument("--llama3", action="store_true", help="on the vocabulary of 128,256 tokens")
+    parser.add_argument("--grammars", type=int, default=0, help="so many random recursive Lark grammars instead")
     parser.add_argument("--spare", help="tokens of each budget beyond the least, default: 0 to 30")
     options = parser.parse_args(arguments)
     spare = [*range(BUDGETS)] if options.spare is None else [*map(int, options.spare.split(","))]
@@ -311,6 +374,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         model = dice(vocabulary.size)
     first, every = map(int, options.slice.split("/"))
+    if options.grammars:
+        grammars, texts, refused, faults = check_grammars(range(first - 1, options.grammars, every), spare)
+        print(f"{grammars} grammars, {refused} refused, {texts} texts, {len(faults)} wrong", *faults[:SHOWN], sep="\n")
+        return bool(faults)
     chosen = [list(filter(None, listed.split(","))) for listed in (options.formats, options.schemas)]
     cases_made = islice(_made(vocabulary, *chosen, inside=options.inside), first - 1, None, every)
     count = total = wrong = 0

@@ -19,6 +19,10 @@ from benchmarks import always_finished
 from benchmarks.tool_sets import tool_sets
 from benchmarks.vocabularies import llama3
 from constrained.engine.budget.completion import Completions
+from constrained.engine.budget.lookahead import Lookahead
+from constrained.engine.budget.merged import MergedKernel
+from constrained.engine.twin.automaton import PlainKernel
+from constrained.work import spend
 
 FORMATS = ("chatglm3", "hermes", "internlm2", "llama3.1", "mistral-v11", "qwen3-coder")
 TEXTS = {
@@ -126,6 +130,67 @@ def test_tokens_that_begin_and_end_members_and_items(tmp_path):
     for case in _cases(vocabulary, ["distinct strings", "counted members", "open object"]):
         for budget in (case.constraint.min_tokens, case.constraint.min_tokens + 3):
             assert case.fault(always_finished.walk(case.constraint, budget, picks, eager=True), budget) is None
+
+
+HIDDEN = """
+start: e+
+e: t | N | e a
+a: "(" e ")" | t
+t: (e " ")*
+N: /[a-z]+/
+"""
+
+
+def test_readings_beyond_counting_are_one(tiny_vocabulary):
+    """Hidden left recursion: after a few letters there are more stacks than anybody can list."""
+    constraint = c.compile(c.Grammar.from_lark(HIDDEN), tiny_vocabulary)
+    ids = always_finished.walk(constraint, 30, random.Random(0), eager=True)
+    assert always_finished.Case("", constraint).fault(ids, 30) is None and len(ids) > 20
+    large, plain = constraint.matcher(budget=10_000), constraint.matcher()
+    for token in ids[:8]:
+        large.advance(token)
+        plain.advance(token)
+    np.testing.assert_array_equal(_mask(large), _mask(plain))
+
+
+def test_words_of_recursive_grammars_end_within_their_budget():
+    """A slice of ``python -m constrained.benchmarks.always_finished --grammars 1000``."""
+    _, texts, refused, faults = always_finished.check_grammars(range(8), spare=(0, 4))
+    assert texts >= 30 and not refused and faults == []
+
+
+def test_a_generation_that_has_begun_goes_on_without_work(monkeypatch):
+    """Where looking ahead is out of work the completion that is known is followed."""
+    constraint = c.compile(c.Grammar.from_lark(HIDDEN), always_finished.pieces())
+    matcher, ids = constraint.matcher(budget=20), constraint.vocabulary.tokenize(b"(ab xy")
+    for token in ids:
+        matcher.advance(token)
+    completion = matcher.shortest_completion()
+    monkeypatch.setattr(Lookahead, "look_byte", lambda *_: spend(1 << 40))
+    for token in completion:
+        assert_mask_is_accepts(matcher)
+        allowed = np.flatnonzero(np.unpackbits(_mask(matcher).view(np.uint8), bitorder="little")).tolist()
+        assert allowed == [token] and matcher.shortest_completion()[0] == token
+        matcher.advance(token)
+    assert matcher.is_accepting() and completion
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_merged_stacks_read_what_stacks_apart_read(number):
+    vocabulary, picks = always_finished.pieces(), random.Random(number)
+    root = c.compile(c.Grammar.from_lark(always_finished.recursive_grammar(picks)), vocabulary)
+    kernels = [
+        kind(vocabulary, root._root, nullable=root._nullable, specials={}) for kind in (MergedKernel, PlainKernel)
+    ]
+    states = [kernel.start for kernel in kernels]
+    for _ in range(6):
+        merged, apart = (kernel.next_bytes(state) for kernel, state in zip(kernels, states, strict=True))
+        final = [kernel.is_final(state) for kernel, state in zip(kernels, states, strict=True)]
+        assert merged == apart and final[0] == final[1]
+        if not merged:
+            break
+        byte = picks.choice(merged)
+        states = [kernel.step_byte(state, byte) for kernel, state in zip(kernels, states, strict=True)]
 
 
 def _closed(**properties):

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from constrained.engine.budget.characters import Way, order, symbols
 from constrained.engine.budget.lookahead import FORGOTTEN, Lookahead
+from constrained.engine.budget.merged import frames
 from constrained.engine.budget.shortest_ways import Ways
 from constrained.engine.budget.successors import Successors, TokenSteps
 from constrained.engine.twin.automaton import DEAD, Config, Frame
@@ -33,7 +34,7 @@ from constrained.machine import Dispatch, State, Text
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from constrained.engine.tokens.vocabulary import Vocabulary
 
@@ -79,7 +80,7 @@ class Completions:
         self.start = self.tracker.start_at(root, nullable)
         texts = vocabulary.by_text
         self.bytewise = all(bytes([byte]) in texts for byte in range(256))  # then a way has no more tokens than symbols
-        self._frames: dict[Frame, Way | None] = {}
+        self._frames: dict[Frame | None, Way | None] = {None: ""}
         self._known: dict[int, Way | None] = {}
         self._tokens: dict[Way, tuple[int, ...] | None] = {}
         self._ends: dict[tuple[_WayEnd, str], _WayEnd] = {}  # an end and the symbol before it → the longer end
@@ -102,8 +103,7 @@ class Completions:
             if self.tracker.is_final(state):
                 self._known[state] = ""
             else:
-                found = [way for config in self.tracker.configurations(state) if (way := self._out(config)) is not None]
-                self._known[state] = min(found, key=order, default=None)
+                self._known[state] = _shortest(map(self._out, self.tracker.configurations(state)))
         return self._known[state]
 
     def length(self, state: int) -> int:
@@ -133,12 +133,20 @@ class Completions:
         return tokens is not None and len(tokens) <= most
 
     def _out(self, config: Config) -> Way | None:
-        machine, frame = config
+        machine, stack = config
         spend(2)
-        if isinstance(machine, (TextAt, Text)) and frame is not None and isinstance(frame.after, Dispatch):
-            return _joined(self._told(machine, frame.after, frame), self._behind(frame.parent))
+        if not isinstance(machine, (TextAt, Text)):
+            return _joined(self._ways.of(machine), self._behind(stack))
         inner = self._ways.texts.rest(machine) if isinstance(machine, TextAt) else self._ways.of(machine)
-        return _joined(inner, self._behind(frame))
+        if not any(isinstance(frame.after, Dispatch) for frame in frames(stack)):
+            return _joined(inner, self._behind(stack))
+        return _shortest(
+            _joined(self._told(machine, frame.after, frame), behind)
+            if isinstance(frame.after, Dispatch)
+            else _joined(inner, _joined(self._ways.of(frame.after), behind))
+            for frame in frames(stack)
+            for behind in [self._behind(frame.parent)]
+        )
 
     def _told(self, machine: TextAt | Text, after: Dispatch, frame: Frame) -> Way | None:
         """Return the shortest way through a text and the state that follows it."""
@@ -163,10 +171,8 @@ class Completions:
                 if record is not None and frame.quoting is not None:
                     text = decode(frame.quoting, record + spelled.encode("latin-1"))
                     target = self._like(after, text, target) or target
-                way = _joined(opening + spelled, self._ways.of(target))
-                if way is not None:
-                    found.append(way)
-        return min(found, key=order, default=None)
+                found.append(_joined(opening + spelled, self._ways.of(target)))
+        return _shortest(found)
 
     def _like(self, after: Dispatch, text: str, target: State | None) -> State | None:
         """Return the state after any other text, if its way out is that of `target`, the state after this one, too; it
@@ -177,18 +183,25 @@ class Completions:
         other = after.after_text(None)
         return target if other is None or self._ways.of(other) is None or self._ways.writes(other) else other
 
-    def _behind(self, frame: Frame | None) -> Way | None:
+    def _behind(self, stack: Frame | None) -> Way | None:
         """Return the shortest way from the end of a call to the end of the word."""
-        todo = []
-        while frame is not None and frame not in self._frames:
-            todo.append(frame)
-            frame = frame.parent
-        way: Way | None = "" if frame is None else self._frames[frame]
-        for inner in reversed(todo):
-            assert not isinstance(inner.after, Dispatch), "only texts are dispatched upon"
-            spend(1)
-            way = self._frames[inner] = _joined(self._ways.of(inner.after), way)
-        return way
+        known, todo = self._frames, [stack]
+        while todo:
+            at = todo.pop()
+            if at in known:
+                continue
+            missing = [frame.parent for frame in frames(at) if frame.parent not in known]
+            if missing:
+                todo += [at, *missing]
+            else:
+                spend(1)
+                known[at] = _shortest(map(self._through, frames(at)))
+        return known[stack]
+
+    def _through(self, frame: Frame) -> Way | None:
+        """Return the shortest way through the state after a call, and what is known of the end behind it."""
+        assert not isinstance(frame.after, Dispatch), "only texts are dispatched upon"
+        return _joined(self._ways.of(frame.after), self._frames[frame.parent])
 
     # -- tokens --------------------------------------------------------------------------------------------------------
 
@@ -314,6 +327,10 @@ def known_tokens(known: Completions, state: int) -> tuple[int, ...]:
         "the shortest way to the end of a word cannot be spelled", because="the vocabulary has no tokens for its bytes",
         instead="a tokenizer with a token for every byte, or a matcher without a budget",
     )
+
+
+def _shortest(ways: Iterable[Way | None]) -> Way | None:
+    return min((way for way in ways if way is not None), key=order, default=None)
 
 
 def _joined(first: Way | None, rest: Way | None) -> Way | None:

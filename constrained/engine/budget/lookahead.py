@@ -24,10 +24,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from constrained.engine.budget.merged import MergedKernel, Place, frames
 from constrained.engine.budget.shortest_ways import Ways
 from constrained.engine.tokens.byte_classes import BITS, INSIDE, LEADS
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.engine.twin.automaton import Config, Frame, PlainKernel
+from constrained.engine.twin.automaton import Config, Frame
 from constrained.engine.twin.spelling import SCALARS, Spelling, clip, decode
 from constrained.engine.twin.text import BODY, DONE, PAIR, PAIR_U, UTF8, TextAt, edges_between
 from constrained.machine import Dispatch, Language, LiteralSet, State, Text
@@ -47,8 +48,8 @@ _CONTINUING = bytes(range(0x80, 0xC0))
 _PLAIN = {1: 0x20, 2: 0x1, 3: 0x1}
 
 
-class Lookahead(PlainKernel):
-    """`PlainKernel` with `look_byte`; states of both kinds of steps are numbered alike."""
+class Lookahead(MergedKernel):
+    """`MergedKernel` with `look_byte`; states of both kinds of steps are numbered alike."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class Lookahead(PlainKernel):
         self._looks: dict[tuple[int, int], int] = {}
         self._alike: dict[TextAt, TextAt] = {}
         self._texts: dict[tuple[TextAt, int], TextAt | None] = {}
-        self._singles: dict[Config, int] = {}  # the states of single readings
+        self._closed: dict[tuple[Config, ...], int] = {}  # what was closed → the state
         self._forgetful: dict[int, int] = {}
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
         self._told: dict[Dispatch, set[str]] = {}
@@ -78,8 +79,11 @@ class Lookahead(PlainKernel):
         known = self._looks.get((state, byte))
         if known is None:
             spend(_UNITS)
-            moved = [self._forgot((self._merged(machine), frame)) for machine, frame in self._moved(state, byte)]
-            known = self._looks[state, byte] = self._alone(moved[0]) if len(moved) == 1 else self._close(moved)
+            moved = tuple([self._forgot((self._merged(machine), stack)) for machine, stack in self._moved(state, byte)])
+            known = self._closed.get(moved)  # inside texts most bytes lead to the same few
+            if known is None:
+                known = self._closed[moved] = self._close([*moved])
+            self._looks[state, byte] = known
         return known
 
     def forgetful(self, state: int) -> int:
@@ -94,16 +98,9 @@ class Lookahead(PlainKernel):
             self._forgetful[state] = known
         return known
 
-    def _alone(self, config: Config) -> int:
-        """Return the state of one configuration.  Kept: inside texts most bytes lead to the same few."""
-        known = self._singles.get(config)
-        if known is None:
-            known = self._singles[config] = self._close([config])
-        return known
-
     def cached_bytes(self) -> int:
         return super().cached_bytes() + 200 * (
-            len(self._looks) + len(self._reading) + len(self._alike) + len(self._singles) + len(self._texts)
+            len(self._looks) + len(self._reading) + len(self._alike) + len(self._closed) + len(self._texts)
             + len(self._forgetful)
         )
 
@@ -146,8 +143,8 @@ class Lookahead(PlainKernel):
         texts = [(machine, frame) for machine, frame in configs if isinstance(machine, TextAt)]
         if len(texts) != 1:
             return 0
-        ((machine, frame),) = texts
-        if machine.place != BODY or (frame is not None and frame.record not in (None, FORGOTTEN)):
+        ((machine, stack),) = texts
+        if machine.place != BODY or any(frame.record not in (None, FORGOTTEN) for frame in frames(stack)):
             return 0
         key = id(machine.spelling), machine.language
         kinds = self._loops.get(key)
@@ -168,17 +165,21 @@ class Lookahead(PlainKernel):
         """Return a configuration with its record of an unfinished text forgotten, where nothing behind the text
         asks.
         """
-        machine, frame = config
-        if frame is None or frame.record is None or frame.quoting is None:
+        machine, stack = config
+        if all(frame.record is None or frame.quoting is None for frame in frames(stack)):
             return config
+        return machine, self.changed(stack, lambda frame: self._forgotten(machine, frame))
+
+    def _forgotten(self, machine: State | TextAt, frame: Frame) -> Place:
         after, quoting, record = frame.after, frame.quoting, frame.record
+        if record is None or quoting is None:
+            return after, quoting, record
         assert isinstance(after, Dispatch)
-        assert quoting is not None
         if record.startswith(FORGOTTEN):
-            return machine, self._frame(after, quoting, FORGOTTEN, frame.parent)
+            return after, quoting, FORGOTTEN
         if after.elsewhere is None or not isinstance(machine, TextAt) or self._matters(machine, after, record):
-            return config
-        return machine, self._frame(after, quoting, FORGOTTEN, frame.parent)
+            return after, quoting, record
+        return after, quoting, FORGOTTEN
 
     def _matters(self, at: TextAt, after: Dispatch, record: bytes) -> bool:
         """Say whether a text may become one that is refused, or a candidate, however these are spelled."""

@@ -3,7 +3,9 @@
 A token is allowed where the plain mask allows it *and* a completion within the tokens that remain after it is known.
 Two kinds are known: the shortest way out of the state after the token (`completion`), and what is left of the
 completion that the matcher has kept so far. The second makes it a guarantee, although ways out are upper bounds: the
-next token of the kept completion is always allowed, and what follows it fits, because the whole did.
+next token of the kept completion is always allowed, and what follows it fits, because the whole did.  So a generation
+that has begun is not given up where looking ahead takes more work than the constraint's bound leaves: the kept
+completion is then all that is known.
 
     C(s)           = the shortest way out of state s that is known, in tokens
     kept(s0)       = C(s0)
@@ -25,7 +27,7 @@ Tests: tests/test_budget.py; benchmarks/always_finished.py.  Source: ours.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,13 +38,17 @@ from constrained.engine.rejection import checked_token, token_name
 from constrained.engine.tokens.bitmask import as_array, number
 from constrained.engine.twin.automaton import DEAD
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
+from constrained.work import thread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from constrained.engine.constraint import Constraint
 
 Place = tuple[int, "tuple[int, ...] | None"]  # state of the tracker; the completion that is kept, None: the state's own
+Found = TypeVar("Found")
+
+LOST = -1  # a state that is not known
 
 
 class BudgetedMatcher(Matcher):
@@ -154,12 +160,23 @@ class BudgetedMatcher(Matcher):
         known = self._completions
         found = [(known.start, kept) for _, kept in places[:1]]
         for token, (_, kept) in zip(self._path[1::2], places[1:], strict=False):
-            after = known.tracker.step_token(found[-1][0], token)
-            found.append((found[-1][0] if after == DEAD else after, kept))
+            before = found[-1][0]
+            after = before if before == LOST else known.tracker.step_token(before, token)
+            found.append((before if after == DEAD else after, kept))
         return found
 
     def _after(self, at: int) -> Place:
         """Return the place after the token number `at`."""
+        place, token, known = self._places[at], self._path[2 * at + 1], self._completions
+        after = self._looked(place, lambda: self._followed(at))
+        if after is not None:
+            return after
+        kept = self._kept(place)
+        if kept[:1] != (token,) and place[0] != LOST:
+            return LOST, known_tokens(known, known.after(place[0], token))
+        return LOST, kept[1:]
+
+    def _followed(self, at: int) -> Place:
         place, token, known = self._places[at], self._path[2 * at + 1], self._completions
         after = known.tracker.step_token(place[0], token)
         if after == DEAD:  # a stop token that the grammar does not name
@@ -170,6 +187,25 @@ class BudgetedMatcher(Matcher):
         if kept and kept[0] == token and (fresh is None or len(fresh) > len(kept) - 1):
             return after, kept[1:]
         return after, None
+
+    def _looked(self, place: Place, look: Callable[[], Found]) -> Found | None:
+        """Return what looking ahead from a place finds; None where there is no work left for it: a quarter is kept for
+        the mask itself.
+        """
+        if place[0] == LOST:
+            return None
+        budget = thread.budget
+        assert budget is not None
+        kept = budget.left // 4
+        budget.spend(kept)
+        try:
+            return look()
+        except LimitExceeded:
+            if budget.left:  # it is not for lack of work
+                raise
+            return None
+        finally:
+            budget.refill(kept)
 
     def _completion(self) -> tuple[int, ...]:
         return self._kept(self._place())
@@ -200,19 +236,32 @@ class BudgetedMatcher(Matcher):
 
     def _restrict(self, bits: Any) -> None:
         """Clear the bits of tokens that the budget forbids; (words,) int32."""
-        place, at = self._place(), len(self._path) // 2
+        place, unsigned = self._place(), bits.view(np.uint32)
+        forbidden = self._looked(place, self._beyond)
+        if forbidden is None:
+            allowed = np.flatnonzero(self._allowed(len(self._path) // 2))
+            forbidden = np.setdiff1d(allowed, self._kept(place)[:1] or [*self._stop]).astype(np.int32)
+        np.bitwise_and.at(unsigned, forbidden >> 5, ~(np.uint32(1) << (forbidden & 31).astype(np.uint32)))
+
+    def _beyond(self) -> npt.NDArray[np.int32]:
+        """Return the tokens that the budget forbids."""
+        place, at = self._places[-1], len(self._path) // 2
         if not self._is_near(at):
-            return
-        unsigned, kept = bits.view(np.uint32), self._kept(place)
-        forbidden = self._completions.beyond(
+            return np.zeros(0, np.int32)
+        found = self._completions.beyond(
             place[0], self.budget - at - 1, partial(self._allowed, at), nearer=self._is_closing(at)
         )
-        forbidden = forbidden[forbidden != kept[0]] if kept else forbidden
-        np.bitwise_and.at(unsigned, forbidden >> 5, ~(np.uint32(1) << (forbidden & 31).astype(np.uint32)))
+        kept = self._kept(place)
+        return found[found != kept[0]] if kept else found
 
     def _admits(self, token: int) -> bool:
         """Say whether the budget allows a token; what the grammar forbids is not asked about."""
-        place, known, at = self._place(), self._completions, len(self._path) // 2
+        place = self._place()
+        found = self._looked(place, partial(self._fits, token))
+        return token in (self._kept(place)[:1] or self._stop) if found is None else found
+
+    def _fits(self, token: int) -> bool:
+        place, known, at = self._places[-1], self._completions, len(self._path) // 2
         if not self._is_near(at):
             return True
         after = known.after(place[0], token)
@@ -223,7 +272,7 @@ class BudgetedMatcher(Matcher):
 
     def _refusal(self, token: int) -> Rejected:
         vocabulary = self.constraint.vocabulary
-        closing = self._worked(lambda: self._is_closing(len(self._path) // 2))
+        closing = self._worked(lambda: self._looked(self._place(), lambda: self._is_closing(len(self._path) // 2)))
         leaves = f"the budget leaves {self.remaining:,} tokens"
         because = f"{leaves}, and no way to the end of a word is known that is short enough after it"
         if closing:

@@ -37,15 +37,16 @@ Mask = npt.NDArray[np.uint32]  # (words,), bit i of word w = token 32 w + i is a
 
 class Frame:
     """What happens after a call: go on in `after`; `record` holds the bytes read so far where `after` wants to know
-    them.
+    them, `beside` other frames of the same stack, where stacks are merged (`engine.budget.merged`).
     """
 
-    __slots__ = ("after", "quoting", "record", "parent")
+    __slots__ = ("after", "quoting", "record", "parent", "beside")
 
     def __init__(
-        self, after: State | Dispatch, quoting: Quoting | MarkerSafe | None, record: bytes | None, parent: Frame | None
+        self, after: State | Dispatch, quoting: Quoting | MarkerSafe | None, record: bytes | None, parent: Frame | None,
+        beside: Frame | None = None,
     ) -> None:
-        self.after, self.quoting, self.record, self.parent = after, quoting, record, parent
+        self.after, self.quoting, self.record, self.parent, self.beside = after, quoting, record, parent, beside
 
 
 Config = tuple["State | TextAt", "Frame | None"]
@@ -223,10 +224,14 @@ class PlainKernel:
             else:
                 target = next((t for low, high, t in self._expand(machine).ranges if low <= byte <= high), None)
             if target is not None:
-                if frame is not None and frame.record is not None:
-                    frame = self._frame(frame.after, frame.quoting, frame.record + bytes([byte]), frame.parent)
-                moved.append((target, frame))
+                moved.append((target, self._recording(frame, byte)))
         return moved
+
+    def _recording(self, frame: Frame | None, byte: int) -> Frame | None:
+        """Return a frame after a byte of what is read above it."""
+        if frame is None or frame.record is None:
+            return frame
+        return self._frame(frame.after, frame.quoting, frame.record + bytes([byte]), frame.parent)
 
     def _read(self, at: TextAt, byte: int) -> TextAt | None:
         return at.step(byte)
@@ -240,12 +245,7 @@ class PlainKernel:
                 continue
             spend()
             seen.add(config)
-            if len(seen) > self._max_configurations:
-                raise LimitExceeded(
-                    "too many readings of the text at once",
-                    because=f"more than {self._max_configurations:,} configurations are alive",
-                    instead="make the grammar less ambiguous, or raise max_configurations",
-                )
+            self._check_count(len(seen))
             machine, frame = config
             if isinstance(machine, Text) and machine.quoting is Quoting.RAW:
                 work.append((TextAt(variants(machine.quoting, machine.language)[0][0], machine.language), frame))
@@ -261,6 +261,14 @@ class PlainKernel:
                     if after_call is not None:
                         work.append((after_call, frame.parent))
         return self._intern(frozenset(config for config in seen if self._reads(config[0])), final)
+
+    def _check_count(self, configurations: int) -> None:
+        if configurations > self._max_configurations:
+            raise LimitExceeded(
+                "too many readings of the text at once",
+                because=f"more than {self._max_configurations:,} configurations are alive",
+                instead="make the grammar less ambiguous, or raise max_configurations",
+            )
 
     def _reads(self, machine: State | TextAt) -> bool:
         known = self._reading.get(machine)
@@ -284,11 +292,12 @@ class PlainKernel:
         return self._frame(after, quoting, b"" if records else None, frame)
 
     def _frame(
-        self, after: State | Dispatch, quoting: Quoting | MarkerSafe | None, record: bytes | None, parent: Frame | None
+        self, after: State | Dispatch, quoting: Quoting | MarkerSafe | None, record: bytes | None, parent: Frame | None,
+        beside: Frame | None = None,
     ) -> Frame:
-        key = (after, quoting, record, parent)
+        key = (after, quoting, record, parent, beside)
         frame = self._frames.get(key)
-        return frame if frame is not None else self._frames.setdefault(key, Frame(after, quoting, record, parent))
+        return frame if frame is not None else self._frames.setdefault(key, Frame(*key))
 
     def _returned(self, machine: State | TextAt, frame: Frame) -> State | None:
         after = frame.after
