@@ -15,7 +15,7 @@ import pytest
 
 import constrained as c
 from constrained.research import aligned, exact, rejection
-from constrained.research.models import entropy, normalised
+from constrained.research.models import NextTokens, entropy, normalised
 from constrained.research.trace import trace
 
 BYTES = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256])
@@ -226,6 +226,85 @@ def test_corrected_samplers_are_decoding_methods_of_transformers(tiny_model, tin
             tiny_model.generate(**inputs, custom_generate=method, do_sample=False, max_new_tokens=10)
 
 
+class Fed:
+    """Counts the ids that a model reads."""
+
+    def __init__(self, model) -> None:
+        self._model, self.count, self.device = model, 0, model.device
+
+    def __call__(self, ids, **told):
+        self.count += ids.numel()
+        return self._model(ids, **told)
+
+
+@pytest.mark.parametrize("method", ["asap", "awrs"])
+def test_samplers_obey_their_host(method, tiny_model, tiny_tokenizer, tiny_vocabulary):
+    import torch
+
+    from constrained.research import samplers
+
+    constraint = c.compile(c.Grammar.from_regex("[a-z]{3,8}"), tiny_vocabulary)
+    inputs = tiny_tokenizer("Is it?", return_tensors="pt", add_special_tokens=False)
+    start, few = inputs["input_ids"].shape[1], {"rounds": 3} if method == "asap" else {"particles": 3}
+
+    def written(torch_seed, length=4, **options):
+        torch.manual_seed(torch_seed)
+        output = tiny_model.generate(
+            **inputs, custom_generate=getattr(samplers, method)(constraint, **few, **options), do_sample=True,
+            max_new_tokens=length, pad_token_id=tiny_tokenizer.pad_token_id, num_return_sequences=3,
+        )  # fmt: skip
+        return output[:, start:].tolist()
+
+    assert max(map(len, written(0))) <= 4 and max(map(len, written(0, 3))) <= 3
+    assert written(0) == written(0) and len({str(written(seed)) for seed in range(4)}) > 1, "torch's seed is obeyed"
+    assert written(0, seed=1) == written(7, seed=1)
+    assert not {*map(tuple, written(0, 8, seed=0)[1:])} & {*map(tuple, written(0, 8, seed=1)[:2])}, "no row comes again"
+
+
+def test_particles_side_by_side_read_no_id_twice(tiny_model, tiny_tokenizer, tiny_vocabulary):
+    constraint, prompt = c.compile(c.Grammar.from_regex("[a-z ]{20,40}"), tiny_vocabulary), list(range(50, 90))
+    fed = Fed(tiny_model)
+    drawn = rejection.particles(constraint, NextTokens(fed, kept=9), prompt, max_new_tokens=30, count=8)
+    assert fed.count <= len(prompt) + sum(len(particle.tokens) for particle in drawn) + 8 * 8
+    fed = Fed(tiny_model)
+    sampler = aligned.Aligned(constraint, NextTokens(fed), prompt, max_new_tokens=30)
+    words = [sampler.draw() for _ in range(6)]
+    assert fed.count <= len(prompt) + 2 * sum(map(len, words))
+
+
+def test_caches_say_what_a_fresh_reading_says(tiny_model):
+    reader, picks = NextTokens(tiny_model, kept=3), random.Random(0)
+    for _ in range(12):
+        ids = [picks.choice([40, 41]) for _ in range(picks.randint(1, 6))]
+        np.testing.assert_allclose(reader(ids), NextTokens(tiny_model)(ids), atol=1e-4)
+
+
+def test_a_padding_token_that_is_attended_to_is_part_of_the_prompt(tiny_model, tiny_tokenizer, tiny_vocabulary, monkeypatch):
+    import torch
+
+    from constrained.research import samplers
+
+    pad, seen = tiny_tokenizer.pad_token_id, []
+    monkeypatch.setattr(samplers, "draw", lambda _, reader, prompt, **told: seen.append(prompt) or [60])
+    constraint = c.compile(c.Grammar.choice(["a"]), tiny_vocabulary)
+    tiny_model.generate(
+        torch.tensor([[pad, pad, 60], [pad, pad, 61]]), attention_mask=torch.tensor([[1, 1, 1], [0, 0, 1]]),
+        do_sample=True, max_new_tokens=3, pad_token_id=pad, custom_generate=samplers.awrs(constraint, particles=1),
+    )  # fmt: skip
+    assert seen == [[pad, pad, 60], [61]]
+
+
+def test_a_node_of_the_tree_is_small():
+    """Of a prefix the tokens that were drawn are kept, not the vocabulary."""
+    size = 20_000
+    vocabulary = c.Vocabulary([f"{at} ".encode() for at in range(size)], special={"<end>": size}, stop=[size])
+    sampler = aligned.Aligned(constraint_of("([0-9]+ ){0,9}", vocabulary), lambda _: np.full(size + 1, -np.log(size + 1)), [], max_new_tokens=9)
+    for _ in range(30):
+        sampler.draw()
+    assert max(len(node.drawn) for node in sampler._nodes.values()) <= 30 < len(sampler._nodes)
+    assert len(sampler._recent) <= aligned.RECENT
+
+
 # -- traces ------------------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +340,11 @@ def test_a_trace_of_the_embedded_model_is_its_generation(tiny_model, tiny_tokeni
 def test_a_trace_within_a_budget_ends():
     found = trace(constraint_of("0+1", SMALL), Drawn(2), [], budget=5, max_new_tokens=50)
     assert found.finished and len(found.tokens) <= 6
+
+
+def test_a_trace_of_no_tokens_asks_nobody():
+    found = trace(constraint_of("0", SMALL), lambda _: pytest.fail("asked"), [], max_new_tokens=0)
+    assert found.steps == () and not found.finished
 
 
 def test_a_prompt_in_words_needs_a_tokenizer():

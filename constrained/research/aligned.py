@@ -7,7 +7,9 @@ what is known behind it, is summed up and handed on.  What the draws have met is
 of the model per prefix that nobody has met.
 
 Invariant: a node's `behind[i]` is at least the probability that the model, after that token, ends as a word; so draws
-approach the exact conditional from the hard mask's side.  A budget, as in `Constraint.matcher`, says which words count:
+approach the exact conditional from the hard mask's side.  Of a node only the tokens that were drawn are kept, and the
+probability of all others together: their bound is 1.  Which of these it is, where a draw leaves the tree, the model is
+asked once more.  A budget, as in `Constraint.matcher`, says which words count:
 those of at most so many tokens.
 
 Tests: tests/test_research.py (KL to the exact conditional on a model small enough to enumerate); notebooks/05.
@@ -17,29 +19,38 @@ https://arxiv.org/abs/2405.21047.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from constrained.errors import NothingAllowed
-from constrained.research.models import Floats, NextToken
+from constrained.research.models import Floats, NextToken, Seed
 from constrained.research.trace import unpacked
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
     from constrained.engine.matcher import Matcher
 
+RECENT = 8  # prefixes of which all probabilities are kept
+
 
 @dataclass(slots=True)
 class KnownPrefix:
     """What is known after a prefix."""
 
-    tokens: npt.NDArray[np.int64]  # (n,) allowed
-    probability: Floats  # (n,) that the model gives them; sums to less than 1
-    behind: Floats  # (n,) bounds of the probability that the text after each ends as a word
+    left: float  # probability that the model gives the allowed tokens which were not drawn
+    untried: int  # how many these are
+    drawn: dict[int, tuple[float, float]] = field(default_factory=dict)
+    # token → its probability, and a bound of that with which the text after it ends as a word
+
+    @property
+    def bound(self) -> float:
+        """A bound of the probability that the text ends as a word."""
+        return self.left + sum(probability * behind for probability, behind in self.drawn.values())
 
 
 class Aligned:
@@ -52,11 +63,12 @@ class Aligned:
         prompt: Sequence[int],
         *,
         max_new_tokens: int,
-        seed: int = 0,
+        seed: Seed = 0,
     ) -> None:
         self._constraint, self._next_token, self._prompt = constraint, next_token, list(prompt)
         self._budget, self._chance = max_new_tokens, np.random.default_rng(seed)
         self._nodes: dict[tuple[int, ...], KnownPrefix] = {}
+        self._recent: OrderedDict[tuple[int, ...], tuple[npt.NDArray[np.int64], Floats]] = OrderedDict()
 
     def draw(self) -> list[int]:
         """Return a word as tokens, stop token included.
@@ -66,31 +78,52 @@ class Aligned:
         matcher, path = self._matcher(), list[tuple[KnownPrefix, int]]()
         while not self._ended(matcher):
             node = self._node(matcher)
-            weights = node.probability * node.behind
-            if not (total := weights.sum()) > 0:
-                raise NothingAllowed(
-                    "no token is left to generate",
-                    where=f"after {len(path)} tokens",
-                    because="the model gives them probability 0",
-                )
-            chosen = int(self._chance.choice(len(weights), p=weights / total))
-            path.append((node, chosen))
-            matcher.advance(int(node.tokens[chosen]))
+            token = self._drawn(node, matcher)
+            path.append((node, token))
+            matcher.advance(token)
         below = 1.0
-        for node, chosen in reversed(path):
-            node.behind[chosen] = below
-            below = min(1.0, float(node.probability @ node.behind))
-        return [int(node.tokens[chosen]) for node, chosen in path]
+        for node, token in reversed(path):
+            node.drawn[token] = node.drawn[token][0], below
+            below = min(1.0, node.bound)
+        return [token for _, token in path]
 
     def probability(self, tokens: Sequence[int]) -> float:
         """Return the probability that the next draw gives this word; it learns nothing from being asked."""
         matcher, found = self._matcher(), 1.0
         for token in tokens:
             node = self._node(matcher)
-            weights = node.probability * node.behind
-            found *= float(weights[node.tokens == token].sum() / weights.sum())
+            probability, behind = node.drawn.get(token, (None, 1.0))
+            if probability is None:
+                allowed, given = self._distribution(matcher)
+                probability = float(given[allowed == token].sum())
+            found *= probability * behind / node.bound
             matcher.advance(token)
         return found
+
+    def _drawn(self, node: KnownPrefix, matcher: Matcher) -> int:
+        """Return a token by the bounds of what is behind it, noted as drawn."""
+        total = node.bound
+        if not total > 0:
+            raise NothingAllowed(
+                "no token is left to generate",
+                where=f"after {len(matcher.tokens)} tokens",
+                because="the model gives them probability 0",
+            )
+        at = float(self._chance.random()) * total
+        for token, (probability, behind) in node.drawn.items():
+            at -= probability * behind
+            if at < 0:
+                return token
+        if not node.untried:  # at the very end, by rounding
+            return max(node.drawn, key=lambda token: node.drawn[token][0] * node.drawn[token][1])
+        allowed, given = self._distribution(matcher)
+        weights = np.where(np.isin(allowed, [*node.drawn]), 0.0, given)
+        chosen = int(self._chance.choice(len(weights), p=weights / weights.sum()))
+        token, probability = int(allowed[chosen]), float(weights[chosen])
+        node.drawn[token] = probability, 1.0
+        node.untried -= 1
+        node.left = max(node.left - probability, 0.0) if node.untried else 0.0
+        return token
 
     def _matcher(self) -> Matcher:
         return self._constraint.matcher(budget=self._budget)
@@ -100,15 +133,26 @@ class Aligned:
             matcher.is_finished()
             or not self._constraint.stop
             and matcher.is_accepting()
-            and not len(self._node(matcher).tokens)
+            and not self._distribution(matcher)[0].size
         )
 
     def _node(self, matcher: Matcher) -> KnownPrefix:
         known = self._nodes.get(matcher.tokens)
         if known is None:
+            tokens, given = self._distribution(matcher)
+            known = self._nodes[matcher.tokens] = KnownPrefix(float(given.sum()), len(tokens))
+        return known
+
+    def _distribution(self, matcher: Matcher) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Return the allowed tokens and the probability that the model gives each; kept for a few prefixes."""
+        known = self._recent.get(matcher.tokens)
+        if known is None:
             logs = self._next_token([*self._prompt, *matcher.tokens])
             bitmask = np.zeros((1, self._constraint.vocabulary.words), np.int32)
             matcher.fill_mask(bitmask)
             tokens = np.flatnonzero(unpacked(bitmask, len(logs)) & np.isfinite(logs))
-            known = self._nodes[matcher.tokens] = KnownPrefix(tokens, np.exp(logs[tokens]), np.ones(len(tokens)))
+            known = self._recent[matcher.tokens] = tokens, np.exp(logs[tokens])
+            if len(self._recent) > RECENT:
+                self._recent.popitem(last=False)
+        self._recent.move_to_end(matcher.tokens)
         return known

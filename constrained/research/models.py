@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from operator import index
 from typing import Any
 
@@ -14,30 +16,55 @@ from constrained.errors import ConstrainedError, shown
 Floats = npt.NDArray[np.float64]
 # ids so far → (width,) natural logarithms, which sum to 1 as probabilities
 NextToken = Callable[[Sequence[int]], Floats]
+Seed = int | Sequence[int] | np.random.Generator  # what numpy takes
 
 
 class NextTokens:
-    """What a causal model of transformers says comes next; ids that go on from those asked last are read from there.
+    """What a causal model of transformers says comes next; of ids that begin as others did only the rest is read.
 
     Temperature divides the logits; what it returns is a distribution in any case.
+    kept: sequences whose caches are kept, those asked last: as many as go on side by side.
     """
 
-    def __init__(self, model: Any, temperature: float = 1.0) -> None:
-        self._model, self._temperature = model, temperature
-        self._ids: list[int] = []
-        self._past: Any = None
+    def __init__(self, model: Any, temperature: float = 1.0, kept: int = 2) -> None:
+        self._model, self._temperature, self._most = model, temperature, kept
+        # ids → what comes next, and the cache of the model, which is not written to any more
+        self._kept: OrderedDict[tuple[int, ...], tuple[Floats, Any]] = OrderedDict()
 
     def __call__(self, ids: Sequence[int]) -> Floats:
         import torch
 
-        read = len(self._ids)
-        goes_on = self._past is not None and len(ids) > read and list(ids[:read]) == self._ids
-        fresh = list(ids[read:]) if goes_on else list(ids)
-        with torch.no_grad():
-            given = torch.tensor([fresh], device=self._model.device)
-            output = self._model(given, past_key_values=self._past if goes_on else None, use_cache=True)
-        self._ids, self._past = list(ids), output.past_key_values
-        return normalised(output.logits[0, -1].float().cpu().numpy().astype(np.float64) / self._temperature)
+        key = tuple(ids)
+        if key not in self._kept:
+            read, past = self._begun(key)
+            with torch.no_grad():
+                given = torch.tensor([key[read:]], device=self._model.device)
+                output = self._model(given, past_key_values=past, use_cache=True)
+            logits = output.logits[0, -1].float().cpu().numpy().astype(np.float64) / self._temperature
+            self._kept[key] = normalised(logits), output.past_key_values
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
+
+    def _begun(self, ids: tuple[int, ...]) -> tuple[int, Any]:
+        """Return how many ids need not be read again, and a cache of these."""
+        read, nearest = max(((_alike(ids, known), known) for known in self._kept), default=(0, ()))
+        read = min(read, len(ids) - 1)  # what comes next is said behind an id
+        past = deepcopy(self._kept[nearest][1]) if read else None
+        if past is None:
+            return 0, None
+        try:
+            if read < len(nearest):
+                past.crop(read - len(nearest))
+        except (AttributeError, RuntimeError, ValueError):  # one that cannot be cut, as of a window that slides
+            return 0, None
+        return read, past
+
+
+def _alike(one: Sequence[int], two: Sequence[int]) -> int:
+    """Return how many ids two sequences begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
 
 
 def next_token_of(model: Any, temperature: float = 1.0) -> NextToken:

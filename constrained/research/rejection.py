@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from constrained.errors import ConstrainedError, NothingAllowed, shown
-from constrained.research.models import Floats, NextToken
+from constrained.research.models import Floats, NextToken, Seed
 from constrained.research.trace import probabilities
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def particles(
     *,
     max_new_tokens: int,
     count: int = 16,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> list[Particle]:
     """Return words of at most `max_new_tokens` tokens with their weights.
 
@@ -122,11 +122,12 @@ def draw(
     *,
     max_new_tokens: int,
     count: int = 16,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> list[int]:
     """Return one word as tokens: a particle, drawn by weight."""
-    drawn = particles(constraint, next_token, prompt, max_new_tokens=max_new_tokens, count=count, seed=seed)
-    return drawn[int(np.random.default_rng((seed, 1)).choice(count, p=shares(drawn)))].tokens
+    chance = np.random.default_rng(seed)
+    drawn = particles(constraint, next_token, prompt, max_new_tokens=max_new_tokens, count=count, seed=chance)
+    return drawn[int(chance.choice(count, p=shares(drawn)))].tokens
 
 
 def _accepted_by(matcher: Matcher, size: int) -> Callable[[int], bool]:

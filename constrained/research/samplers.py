@@ -8,56 +8,53 @@ warpers of `generate` are left out: a top-k would change the distribution that i
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
 from constrained.errors import ConstrainedError
 from constrained.research.aligned import Aligned
-from constrained.research.models import NextTokens
+from constrained.research.models import NextTokens, Seed
 from constrained.research.rejection import draw
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
 
 CustomGenerate = Callable[..., Any]
-Draw = Callable[[list[int], int, int], list[int]]  # prompt, most tokens, number of the row → tokens
+Draw = Callable[[list[int], int, Seed], list[int]]  # prompt, most tokens, seed of the row → tokens
 
 
-def asap(constraint: Constraint, *, rounds: int = 32, seed: int = 0) -> CustomGenerate:
+def asap(constraint: Constraint, *, rounds: int = 32, seed: int | None = None) -> CustomGenerate:
     """Return grammar-aligned decoding: of each prompt, `rounds` draws to learn from, then one for each row; see
-    `aligned`.
+    `aligned`.  seed: None: what torch draws next, as `generate` does.
     """
 
-    def method(model: Any, input_ids: Any, generation_config: Any = None, **_: Any) -> Any:
+    def method(model: Any, input_ids: Any, generation_config: Any = None, **told: Any) -> Any:
         known: dict[tuple[int, ...], Aligned] = {}
+        reader = NextTokens(model, _temperature(generation_config))
 
-        def drawn(prompt: list[int], most: int, row: int) -> list[int]:
+        def drawn(prompt: list[int], most: int, row: Seed) -> list[int]:
             if tuple(prompt) not in known:
-                reader = NextTokens(model, _temperature(generation_config))
-                known[tuple(prompt)] = sampler = Aligned(
-                    constraint, reader, prompt, max_new_tokens=most, seed=seed + row
-                )
+                known[tuple(prompt)] = sampler = Aligned(constraint, reader, prompt, max_new_tokens=most, seed=row)
                 for _round in range(rounds):
                     sampler.draw()
             return known[tuple(prompt)].draw()
 
-        return _rows(constraint, input_ids, generation_config, drawn)
+        return _rows(constraint, input_ids, told.get("attention_mask"), generation_config, drawn, seed)
 
     return method
 
 
-def awrs(constraint: Constraint, *, particles: int = 16, seed: int = 0) -> CustomGenerate:
+def awrs(constraint: Constraint, *, particles: int = 16, seed: int | None = None) -> CustomGenerate:
     """Return adaptive weighted rejection sampling: each row is drawn by weight from its own particles; see
-    `rejection`.
+    `rejection`.  seed: None: what torch draws next, as `generate` does.
     """
 
-    def method(model: Any, input_ids: Any, generation_config: Any = None, **_: Any) -> Any:
-        reader = NextTokens(model, _temperature(generation_config))
+    def method(model: Any, input_ids: Any, generation_config: Any = None, **told: Any) -> Any:
+        reader = NextTokens(model, _temperature(generation_config), kept=particles + 1)
 
-        def drawn(prompt: list[int], most: int, row: int) -> list[int]:
-            return draw(constraint, reader, prompt, max_new_tokens=most, count=particles, seed=seed + row)
+        def drawn(prompt: list[int], most: int, row: Seed) -> list[int]:
+            return draw(constraint, reader, prompt, max_new_tokens=most, count=particles, seed=row)
 
-        return _rows(constraint, input_ids, generation_config, drawn)
+        return _rows(constraint, input_ids, told.get("attention_mask"), generation_config, drawn, seed)
 
     return method
 
@@ -71,22 +68,23 @@ def _temperature(generation_config: Any) -> float:
     return float(getattr(generation_config, "temperature", None) or 1.0)
 
 
-def _rows(constraint: Constraint, input_ids: Any, generation_config: Any, drawn: Draw) -> Any:
-    """Return the prompts with what is drawn behind them, filled up to one length."""
+def _rows(
+    constraint: Constraint, input_ids: Any, attention_mask: Any, generation_config: Any, drawn: Draw, seed: int | None
+) -> Any:
+    """Return the prompts with what is drawn behind them, filled up to one length; a stop token beyond it is left out,
+    as `generate` does.
+    """
     import torch
 
     most = int(generation_config.max_length) - int(input_ids.shape[1])
     pad = generation_config.pad_token_id
-    fill = (
-        int(pad)
-        if pad is not None and not hasattr(pad, "shape")
-        else int(torch.as_tensor(pad).flatten()[0])
-        if pad is not None
-        else min(constraint.stop)
-    )
-    # padding stands on the left
-    prompts = [list(dropwhile(lambda token: token == fill, row)) for row in input_ids.tolist()]
-    behind = [drawn(prompt, most, row) for row, prompt in enumerate(prompts)]
+    fill = min(constraint.stop, default=0) if pad is None else int(torch.as_tensor(pad).flatten()[0])
+    shown = torch.ones_like(input_ids) if attention_mask is None else attention_mask  # None: all of them count
+    first = int(torch.randint(1 << 62, ())) if seed is None else seed
+    behind = [
+        drawn(row[attended.bool()].tolist(), most, (first, number))[:most]
+        for number, (row, attended) in enumerate(zip(input_ids, shown, strict=True))
+    ]
     longest = max(map(len, behind))
     filled = [tokens + [fill] * (longest - len(tokens)) for tokens in behind]
     return torch.cat([input_ids, input_ids.new_tensor(filled)], dim=-1)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -145,12 +146,9 @@ def trace(
     shown_prompt = prompt if isinstance(prompt, str) else vocabulary.decode(ids).decode(errors="replace")
     next_token, chance = next_token_of(model, temperature or 1.0), np.random.default_rng(seed)
     matcher = constraint.matcher(budget=budget, soft_close=soft_close)
-    steps: list[Step] = []
-    for step in _steps(matcher, vocabulary, next_token, start, chance, temperature == 0, shown_tokens):
-        steps.append(step)
-        if len(steps) >= max_new_tokens:
-            break
-    return Trace(shown_prompt, tuple(steps), matcher.is_finished(), vocabulary.size)
+    every = _steps(matcher, vocabulary, next_token, start, chance, temperature == 0, shown_tokens)
+    steps = tuple(islice(every, int(max_new_tokens)))
+    return Trace(shown_prompt, steps, matcher.is_finished(), vocabulary.size)
 
 
 def _steps(
