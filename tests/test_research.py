@@ -127,9 +127,40 @@ def test_languages_are_compared(one, two, word):
 
 def test_nested_languages_are_compared_up_to_a_length():
     one, two = (constraint_of(c.Grammar.from_lark(text)) for text in (NESTED, NESTED.replace("[01]", "[012]")))
-    assert one.language_equal(one, 9) and not one.language_equal(one, 9).complete
-    assert one.language_equal(two, 2)
+    assert one.language_equal(one, 9)
+    assert one.language_equal(two, 2) and not one.language_equal(two, 2).complete
     assert one.language_equal(two, 9).word == b"[2]"
+
+
+LISTS = 'start: "[" start* "]"'
+
+
+@pytest.mark.parametrize(("one", "two", "word"), [
+    (LISTS, LISTS, None), (LISTS, 'start: "[" x "]"\nx: start*', None), (LISTS, 'start: "[" x "]"\nx: | x start', None),
+    (LISTS, 'start: "[" x "]"\nx: | start x', None), (NESTED, NESTED, None),
+    ('start: "a" start "b" | "c"', 'start: "c" | "a" "c" "b" | "a" "a" start "b" "b"', None),
+    (LISTS, 'start: "[" start* "]" | "[[[[[]"', b"[[[[[]"), (LISTS, 'start: "[" start+ "]" | "[" "]" "]"?', b"[]]"),
+    ('start: "a" start "b" | "c"', 'start: "a" start "b" | "c" | "aaacbb"', b"aaacbb"),
+])  # fmt: skip
+def test_recursive_languages_are_compared(one, two, word):
+    first, second = (constraint_of(c.Grammar.from_lark(text)) for text in (one, two))
+    for found in (first.language_equal(second), second.language_equal(first)):
+        assert (found.word, found.complete, bool(found)) == (word, True, word is None)
+        assert found.pairs < 200
+
+
+def test_what_the_work_does_not_settle_holds_up_to_a_length():
+    one, two = (c.compile(c.Grammar.from_lark(text), BYTES, max_work=50_000) for text in (LISTS, LISTS + ' | "[[[]]]"'))
+    found = one.language_equal(two)
+    assert found and not found.complete and found.up_to > 10
+
+
+def test_a_special_token_is_told_from_its_spelling():
+    vocabulary = c.Vocabulary([b"<t>"], special={"<t>": 1, "<end>": 2}, stop=[2])
+    one, two = (c.Grammar.from_lark('start: "<t>"', specials=names) for names in (["<t>"], []))
+    found = constraint_of(one, vocabulary).language_equal(constraint_of(two, vocabulary))
+    assert not found and found.word == b"<t>"
+    assert found.symbols == (("<t>",) if found.first_has_it else tuple(b"<t>"))
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
@@ -366,7 +397,10 @@ def test_numbers_of_a_trace_are_numbers(options):
 
 
 @pytest.mark.parametrize("schema", [{}, {"type": "array", "uniqueItems": True}])
-def test_languages_of_endless_states_meet_a_limit(schema):
-    constraint = c.compile(c.Grammar.from_json_schema(schema), BYTES)
+def test_languages_of_endless_states_are_compared(schema):
+    one, two = (c.compile(c.Grammar.from_json_schema(schema), BYTES) for _ in range(2))
+    assert one.language_equal(two).complete
+    other = c.compile(c.Grammar.from_json_schema({"type": "array", "uniqueItems": True, "maxItems": 3}), BYTES, max_work=100_000)
+    assert not other.language_equal(one).complete
     with pytest.raises(c.LimitExceeded, match="pairs of states that are compared"):
-        constraint.language_equal(constraint)
+        other.language_equal(one, 9)

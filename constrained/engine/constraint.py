@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from constrained.formats import ChatFormat
     from constrained.grammar import Grammar
     from constrained.integrations.transformers import GrammarProcessor, MaxNewTokens
+    from constrained.research.compare import Comparison
     from constrained.research.trace import Trace
-    from constrained.research.words import Comparison
 
 def compile(
     grammar: Any,
@@ -309,7 +309,7 @@ class Constraint:
         """Compare two languages up to words of so many symbols; the result is true if they agree, else it has a
         shortest separating word.
         """
-        return cast("Comparison", _research("words").language_equal(self, other, up_to))
+        return cast("Comparison", _research("compare").language_equal(self, other, up_to))
 
     def place(self) -> tuple[Kernel, int]:
         """Return the kernel in use, with room for a text, a fresh one where it is full, and the state before words."""

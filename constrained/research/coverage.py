@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from constrained.engine.constraint import Constraint, compile
@@ -51,7 +52,7 @@ class Coverage:
 
     entries: tuple[Alternative, ...]
     texts: int
-    rejected: int = 0  # texts that are no words, which count for nothing
+    rejected: int = 0  # texts that are no words, instances that are not valid: they count for nothing
 
     def unused(self) -> list[Alternative]:
         return [entry for entry in self.entries if not entry.used]
@@ -67,12 +68,8 @@ class Coverage:
             f"{entry.used:>6}  {entry.where}: {entry.what}"
             for entry in sorted(self.entries, key=lambda entry: entry.used > 0)
         ]
-        return "\n".join(
-            [
-                f"{self.share:.0%} of {len(self.entries)} alternatives, {self.texts} texts, {self.rejected} rejected",
-                *lines,
-            ]
-        )
+        share = f"{self.share:.0%} of {len(self.entries)} alternatives" if self.entries else "no alternatives"
+        return "\n".join([f"{share}, {self.texts} texts, {self.rejected} rejected", *lines])
 
 
 def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vocabulary | None = None) -> Coverage:
@@ -99,10 +96,11 @@ def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vo
     with metered(), working_on("alternatives of a grammar"):
         words = [word for word in read if _reads(whole, word, letters)]
         used = _needed(grammar, words, letters)
-    entries = [
-        Alternative(f"rule {name}", " ".join(map(_shown, grammar.rules[name].alternatives[at])) or "(nothing)", count)
-        for (name, at), count in used.items()
-    ]
+    owners = _owners(grammar)
+    entries = []
+    for (name, at), times in used.items():
+        what = _sequence(grammar, owners, grammar.rules[name].alternatives[at], name)
+        entries.append(Alternative(f"rule {owners.get(name, name)}", what, times))
     return Coverage(tuple(entries), len(read), len(read) - len(words))
 
 
@@ -180,13 +178,56 @@ def _symbols(text: bytes, special: Sequence[str]) -> list[int | str]:
     return [*found, *text[at:]]
 
 
+def _owners(grammar: Grammar) -> dict[str, str]:
+    """Return which rules readers made for repeats, groups and options, each with the rule that it stands in."""
+    found: dict[str, str] = {}
+    todo = [(name, name) for name in grammar.rules]
+    while todo:
+        name, owner = todo.pop()
+        helper = re.compile(rf"_{re.escape(owner.strip('_').lower())}_[0-9]+")
+        for symbol in chain.from_iterable(grammar.rules[name].alternatives):
+            if isinstance(symbol, Ref) and symbol.rule not in found and helper.fullmatch(symbol.rule):
+                found[symbol.rule] = owner
+                todo.append((symbol.rule, owner))
+    return found
+
+
+def _sequence(grammar: Grammar, owners: dict[str, str], parts: Sequence[Part], rule: str) -> str:
+    """Return an alternative of a rule as a reader of the grammar would write it, in short; … is what a repeat had
+    before.
+    """
+    shown_parts = []
+    for part in parts:
+        if not isinstance(part, Ref):
+            shown_parts.append(_shown(part))
+        elif part.rule == rule and rule in owners:
+            shown_parts.append("…")
+        else:
+            shown_parts.append(_group(grammar, owners, part.rule) if part.rule in owners else part.rule)
+    return _short(" ".join(shown_parts)) or "(nothing)"
+
+
+def _group(grammar: Grammar, owners: dict[str, str], rule: str) -> str:
+    """Return a repeat, a group or an option as it was written, in short."""
+    alternatives = grammar.rules[rule].alternatives
+    again = any(Ref(rule) in parts for parts in alternatives)
+    operator = ("*" if () in alternatives else "+") if again else "?" if () in alternatives else ""
+    bodies = [tuple([part for part in parts if part != Ref(rule)]) for parts in alternatives]
+    found = dict.fromkeys(_sequence(grammar, owners, parts, rule) for parts in bodies if parts)
+    return _short(f"({' | '.join(found)}){operator}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else text[:99] + "…"
+
+
 def _shown(part: Part) -> str:
-    """Return a symbol as a reader of the grammar would write it, in short."""
+    """Return a terminal as a reader of the grammar would write it, in short."""
     if isinstance(part, Literal):
         return repr(part.text if len(part.text) <= 40 else part.text[:39] + "…")
     if isinstance(part, Pattern):
         return f"/{part.source if len(part.source) <= 40 else part.source[:39] + '…'}/"
-    return part.rule if isinstance(part, Ref) else f"<{part.name}>" if isinstance(part, Embedded) else part.name
+    return f"<{part.name}>" if isinstance(part, Embedded) else part.name
 
 
 def schema_coverage(schema: Any, instances: Iterable[Any]) -> Coverage:
@@ -194,7 +235,7 @@ def schema_coverage(schema: Any, instances: Iterable[Any]) -> Coverage:
 
     Branches: a declared property, given or left out; a value of an enum; a member of ``anyOf`` or ``oneOf``; one of
     several types; ``if``, then or else; an array, empty or not.  Followed are properties, items, ``prefixItems``,
-    ``allOf`` and references within the document.
+    ``allOf`` and references within the document.  An instance that is not valid counts for nothing.
     """
     if not isinstance(instances, Iterable):
         raise ConstrainedError(f"no instances: {shown(instances)}", instead="a list of JSON values")
@@ -207,10 +248,11 @@ def _covered(schema: Any, listed: list[Any]) -> Coverage:
     known: dict[tuple[str, str], None] = {}
     for branch, _ in _branches(schema, schema, [], "#", 0, set()):
         known[branch] = None
-    for instance in listed:
+    valid = [instance for instance in listed if _holds(schema, schema, instance)]
+    for instance in valid:
         used.update({branch for branch, holds in _branches(schema, schema, [instance], "#", 0, set()) if holds})
     entries = tuple(Alternative(where, what, used[where, what]) for where, what in dict.fromkeys([*known, *used]))
-    return Coverage(entries, len(listed))
+    return Coverage(entries, len(listed), len(listed) - len(valid))
 
 
 def _branches(

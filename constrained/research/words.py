@@ -1,4 +1,4 @@
-"""The words of a constraint: counted, listed, drawn at random, compared with those of another.
+"""The words of a constraint: counted, listed, drawn at random.
 
 A word is a sequence of *symbols*: bytes, and special tokens, each of which counts one.  The engine's automaton is
 deterministic, so each word has one path, and a table "state → number of ways to its end in n symbols" counts words, not
@@ -13,9 +13,7 @@ Source: uniform sampling from a regular language by counting, Hickey and Cohen 1
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from constrained.errors import ConstrainedError, GrammarError, shown
@@ -84,14 +82,14 @@ def count(constraint: Constraint, up_to: int) -> int:
     """
     with metered(constraint.options.budget()), working_on(f"words of at most {shown(up_to)} symbols"):
         automaton = LetterAutomaton(constraint)
-        return sum(automaton.count(automaton.start, length) for length in range(_length(up_to) + 1))
+        return sum(automaton.count(automaton.start, length) for length in range(length_of(up_to) + 1))
 
 
 def enumerate_words(constraint: Constraint, up_to: int) -> Iterator[bytes]:
     """Yield the words of at most `up_to` symbols, shorter ones first, equal ones in the order of their symbols; special
     tokens by name.
     """
-    automaton, most = LetterAutomaton(constraint), _length(up_to)
+    automaton, most = LetterAutomaton(constraint), length_of(up_to)
     for length in range(most + 1):
         yield from map(spelled, _of_length(constraint, automaton, length))
 
@@ -140,7 +138,7 @@ def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
         raise ConstrainedError(f"rng is {shown(rng)}", instead="random.Random(seed)")
     with metered(constraint.options.budget()), working_on(f"words of at most {shown(up_to)} symbols"):
         automaton = LetterAutomaton(constraint)
-        totals = [automaton.count(automaton.start, length) for length in range(_length(up_to) + 1)]
+        totals = [automaton.count(automaton.start, length) for length in range(length_of(up_to) + 1)]
         if not any(totals):
             raise GrammarError(
                 f"no word has at most {up_to} symbols",
@@ -164,94 +162,12 @@ def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
         return spelled(word)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Whether two languages agree; true as a condition if they do.
-
-    `word` is a shortest word of one that is none of the other, and `first_has_it` says whose it is.  `complete`: the
-    answer holds for words of any length; else for those of at most `up_to` symbols.
-    """
-
-    equal: bool
-    complete: bool
-    up_to: int | None
-    pairs: int  # of states that were compared
-    word: bytes | None = None
-    first_has_it: bool | None = None
-
-    def __bool__(self) -> bool:
-        return self.equal
-
-
-def language_equal(first: Constraint, second: Constraint, up_to: int | None = None) -> Comparison:
-    """Compare the words of two constraints, of at most `up_to` symbols (None: of any length, where that comes to an
-    end).
-
-    Pairs of states that the same symbols lead to are visited in the order of their distance; where one of a pair ends a
-    word and the other does not, the symbols are a separating word, and none is shorter.  Vocabularies play no part, but
-    for the names of special tokens.
-    Cost: the pairs within `up_to` symbols; two regular languages have few, a nested one has ever more.
-    Raises: LimitExceeded: see `compile`.  ConstrainedError: up_to is no length.
-    """
-    most = None if up_to is None else _length(up_to)
-    if not hasattr(second, "place"):
-        raise ConstrainedError(f"not a constraint: {shown(second)}", instead="compile(grammar, vocabulary)")
-    with metered(first.options.budget()), working_on("pairs of states that are compared"):
-        one, two = LetterAutomaton(first), LetterAutomaton(second)
-        start: tuple[int | None, int | None] = (one.start, two.start)
-        back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Letter] | None] = {start: None}
-        queue, cut = deque([(start, 0)]), False
-        while queue:
-            pair, length = queue.popleft()
-            ends = [
-                state is not None and automaton.is_final(state) for automaton, state in ((one, pair[0]), (two, pair[1]))
-            ]
-            if ends[0] != ends[1]:
-                return Comparison(False, True, most, len(back), _word(back, pair), ends[0])
-            following = _paired(one, two, pair)
-            if length == most:
-                cut = cut or any(after not in back for after, _ in following)
-                continue
-            for after, symbol in following:
-                if after not in back:
-                    back[after] = pair, symbol
-                    queue.append((after, length + 1))
-        return Comparison(True, not cut, most, len(back))
-
-
-def _paired(
-    one: LetterAutomaton, two: LetterAutomaton, pair: tuple[int | None, int | None]
-) -> list[tuple[tuple[int | None, int | None], Letter]]:
-    """Return the pairs that one symbol leads to, each once, with the first such symbol; None: nothing goes on so."""
-    found: dict[Letter, list[int | None]] = {}
-    for side, (automaton, state) in enumerate(((one, pair[0]), (two, pair[1]))):
-        for symbols, after in () if state is None else automaton.moves(state):
-            for symbol in symbols:
-                found.setdefault(symbol, [None, None])[side] = after
-    spend(20 + len(found))
-    first: dict[tuple[int | None, int | None], Letter] = {}
-    for symbol in sorted(found, key=lambda symbol: (isinstance(symbol, str), symbol)):
-        first.setdefault((found[symbol][0], found[symbol][1]), symbol)
-    return list(first.items())
-
-
-def _word(
-    back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Letter] | None],
-    pair: tuple[int | None, int | None],
-) -> bytes:
-    found: list[Letter] = []
-    while (step := back[pair]) is not None:
-        pair, symbol = step
-        found.append(symbol)
-    return spelled(found[::-1])
-
-
 def spelled(word: list[Letter]) -> bytes:
     """Return symbols as text, special tokens by name."""
     return b"".join(symbol.encode() if isinstance(symbol, str) else bytes((symbol,)) for symbol in word)
 
 
-def _length(up_to: object) -> int:
+def length_of(up_to: object) -> int:
     if isinstance(up_to, bool) or not isinstance(up_to, int) or up_to < 0:
         raise ConstrainedError(
             f"up_to is {shown(up_to)}",
