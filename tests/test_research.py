@@ -400,7 +400,13 @@ def test_numbers_of_a_trace_are_numbers(options):
 def test_languages_of_endless_states_are_compared(schema):
     one, two = (c.compile(c.Grammar.from_json_schema(schema), BYTES) for _ in range(2))
     assert one.language_equal(two).complete
-    other = c.compile(c.Grammar.from_json_schema({"type": "array", "uniqueItems": True, "maxItems": 3}), BYTES, max_work=100_000)
-    assert not other.language_equal(one).complete
+
+
+def test_languages_beyond_the_work_meet_a_limit_where_a_length_is_asked_for():
+    schema = {"type": "array", "uniqueItems": True}
+    one, two = (
+        c.compile(c.Grammar.from_json_schema(schema | more), BYTES, max_work=100_000) for more in ({}, {"maxItems": 3})
+    )
+    assert not one.language_equal(two).complete
     with pytest.raises(c.LimitExceeded, match="pairs of states that are compared"):
-        other.language_equal(one, 9)
+        one.language_equal(two, 9)

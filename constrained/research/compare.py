@@ -70,7 +70,8 @@ def language_equal(first: Constraint, second: Constraint, up_to: int | None = No
 
     Vocabularies play no part, but for the names of special tokens.
     Cost: 0.3-0.7 ms for each pair.
-    Raises: LimitExceeded: the work does not go up to the length that is asked for, or the deadline has passed.  ConstrainedError: up_to is no length.
+    Raises: LimitExceeded: the work does not go up to the length that is asked for, or the deadline has passed.
+    ConstrainedError: up_to is no length.
     """
     most = None if up_to is None else length_of(up_to)
     if not hasattr(second, "place"):
