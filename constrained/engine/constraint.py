@@ -205,17 +205,19 @@ class Constraint:
         """
         return logits_processor(self, prompt_length=prompt_length, max_new_tokens=max_new_tokens)
 
-    def generation_kwargs(self, *, max_new_tokens: int | None = None) -> dict[str, Any]:
+    def generation_kwargs(self, *, max_new_tokens: int | None = None, **own: Any) -> dict[str, Any]:
         """Return what transformers' `generate` should be given: the processor, the tokens that end a sequence, and
         padding.
 
         ``model.generate(**inputs, **constraint.generation_kwargs(max_new_tokens=200))``: every text ends as a word
-        within 200 tokens.
+        within 200 tokens.  own: further arguments of `generate`, which count where both say something, as
+        ``generation_kwargs(pad_token_id=0)``; processors are run before the constraint's.
         """
         stop = self.vocabulary.stop
         ends = {"eos_token_id": sorted(self.stop), "pad_token_id": min(stop)} if stop else {}
         most = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
-        return {"logits_processor": [self.logits_processor(max_new_tokens=max_new_tokens)], **ends, **most}
+        processors = [*own.pop("logits_processor", ()), self.logits_processor(max_new_tokens=max_new_tokens)]
+        return {**ends, **most, **own, "logits_processor": processors}
 
     # -- before it is needed, and after the process --------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from transformers import LogitsProcessor
+from transformers import LogitsProcessor, LogitsProcessorList, TemperatureLogitsWarper
 
 import constrained as c
 from benchmarks import ends
@@ -236,6 +236,15 @@ def test_generation_kwargs(constraint, tiny_model, tiny_tokenizer, tiny_vocabula
         )
     text = tiny_vocabulary.decode([token for token in output[0].tolist() if token not in tiny_vocabulary.stop]).decode()
     assert re.search(PATTERN + "$", text)
+
+
+def test_what_a_caller_says_of_generation_comes_first(constraint, tiny_model, tiny_tokenizer, tiny_vocabulary):
+    own = LogitsProcessorList([TemperatureLogitsWarper(2.0)])
+    told = constraint.generation_kwargs(max_new_tokens=60, pad_token_id=0, do_sample=False, logits_processor=own)
+    assert (told["pad_token_id"], len(told["logits_processor"])) == (0, 2)
+    rows = tiny_tokenizer(["How many?", "?"], return_tensors="pt", padding=True, padding_side="left")
+    output = tiny_model.generate(**rows, **told)[:, rows["input_ids"].shape[1] :].tolist()
+    assert all(set(row[-1:]) <= {0, *tiny_vocabulary.stop} for row in output)
 
 
 @pytest.mark.parametrize("name", ["pattern", "hermes auto", "gpt-oss required"])
