@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import constrained as c
+from constrained.cli.samples import TOOLS
 from constrained.research import aligned, exact, rejection
 from constrained.research.models import NextTokens, entropy, normalised
 from constrained.research.trace import trace
@@ -100,6 +101,21 @@ def test_weighted_words_are_words():
     for _ in range(20):
         word = constraint.sample(rng, 24, {})
         assert word.endswith(b";") or jsonschema.Draft202012Validator(schema).is_valid(json.loads(word))
+
+
+@pytest.mark.parametrize("name", ["hermes", "chatglm3", "mistral-v11", "pythonic", "kimi-k2"])
+def test_turns_are_drawn_that_nobody_could_count(name, tiny_vocabulary):
+    chat = c.ChatFormat.load(name)
+    constraint = c.compile(chat.grammar(TOOLS, tool_choice="required"), tiny_vocabulary)
+    with pytest.raises(c.LimitExceeded, match=r"weights=\{\}"):
+        constraint.sample(random.Random(0), 400)
+    drawn = [constraint.sample(random.Random(seed), 400, weights={}) for seed in range(6)]
+    for word in drawn:
+        assert chat.parse(word.decode(), tools=TOOLS, strict=True).tool_calls
+    assert len(set(drawn)) > 3
+    assert drawn[3] == c.compile(chat.grammar(TOOLS, tool_choice="required"), tiny_vocabulary).sample(
+        random.Random(3), 400, weights={}
+    )
 
 
 def test_no_word_is_as_short():

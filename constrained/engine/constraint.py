@@ -296,9 +296,11 @@ class Constraint:
         self, rng: random.Random, up_to: int = 64, weights: Mapping[str, Sequence[float]] | None = None
     ) -> bytes:
         """Return a random word of at most `up_to` symbols: each equally likely; or by weights, rule → a number for each
-        alternative.
+        alternative, equal ones for {}: then patterns and schemas are walked through, and a call of a tool takes
+        milliseconds.
 
-        Raises: GrammarError: no word is as short; weights that fit no rule.
+        Raises: GrammarError: no word is as short; weights that fit no rule.  LimitExceeded: too many states to count
+        the words.
         """
         return cast(
             "bytes",

@@ -1,8 +1,9 @@
 """A word drawn by the rules' weights: a probabilistic grammar over the rules of a constraint.
 
-Of each rule an alternative is drawn by its weight, equal ones where none are given; what a pattern or a schema derives
-is drawn by length first, then uniformly among the words of that length.  A derivation that grows beyond `up_to` symbols
-is drawn again.
+Of each rule an alternative is drawn by its weight, equal ones where none are given.  What a pattern or a schema derives
+is a walk: some random symbols that may come next, then the shortest way to the end, which `engine.budget` knows; so a
+turn of a format with tools takes milliseconds, where counting its words would take hours.  A derivation that grows
+beyond `up_to` symbols is drawn again.
 """
 
 from __future__ import annotations
@@ -10,19 +11,28 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
+from constrained.engine.twin.text import TextAt
 from constrained.errors import GrammarError, shown
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Literal, Ref, Rule, Special
-from constrained.research.words import Letter, LetterAutomaton, spelled
-from constrained.work import metered, working_on
+from constrained.research.words import Letter, spelled
+from constrained.work import metered, spend, working_on
 
 if TYPE_CHECKING:
+    from constrained.engine.budget.completion import Completions
+    from constrained.engine.budget.lookahead import Lookahead
     from constrained.engine.constraint import Constraint
     from constrained.grammar.symbols import Symbol as Part
 
 TRIES = 1000
+LONGEST = 24  # choices of a walk
+TEXT = (0, 0, 0)  # among ranges of bytes: one of a text
+LETTERS = range(0x20, 0x7F)
+
+_kept: WeakKeyDictionary[Constraint, dict[Part, Completions]] = WeakKeyDictionary()
 
 
 def derive(constraint: Constraint, rng: random.Random, up_to: int, weights: Mapping[str, Sequence[float]]) -> bytes:
@@ -41,10 +51,9 @@ def derive(constraint: Constraint, rng: random.Random, up_to: int, weights: Mapp
                 because=f"it has {0 if known is None else len(known.alternatives)} alternatives",
                 instead="one number, 0 or more, for each alternative in grammar.rules[rule]",
             )
-    terminals: dict[Part, LetterAutomaton] = {}
     with metered(constraint.options.budget()), working_on(f"words of at most {shown(up_to)} symbols"):
         for _ in range(TRIES):
-            word = _drawn(constraint, rng, up_to, weights, terminals)
+            word = _drawn(constraint, rng, up_to, weights)
             if word is not None:
                 return spelled(word)
     raise GrammarError(
@@ -66,7 +75,6 @@ def _drawn(
     rng: random.Random,
     up_to: int,
     weights: Mapping[str, Sequence[float]],
-    terminals: dict[Part, LetterAutomaton],
 ) -> list[Letter] | None:
     """Return one derivation's word; None: it has grown too long."""
     grammar, word, steps = constraint.grammar, list[Letter](), 0
@@ -86,9 +94,7 @@ def _drawn(
         elif isinstance(part, Literal):
             word += part.text.encode()
         else:
-            if part not in terminals:
-                terminals[part] = LetterAutomaton(_alone(constraint, part))
-            found = _of_some_length(terminals[part], rng, up_to - len(word))
+            found = _walked(constraint, _alone(constraint, part), rng, up_to - len(word))
             if found is None:
                 return None
             word += found
@@ -97,24 +103,50 @@ def _drawn(
     return word
 
 
-def _alone(constraint: Constraint, part: Part) -> Constraint:
-    """Return the constraint of a single pattern or schema."""
-    return type(constraint)(
-        Grammar({"start": Rule("start", ((part,),))}, adopts=constraint.grammar.adopts),
-        constraint.vocabulary,
-        constraint.options,
-    )
+def _alone(constraint: Constraint, part: Part) -> Completions:
+    """Return the ways through a single pattern or schema; kept with the constraint."""
+    known = _kept.setdefault(constraint, {})
+    found = known.get(part)
+    if found is None or found.is_full():
+        grammar: Grammar = Grammar({"start": Rule("start", ((part,),))}, adopts=constraint.grammar.adopts)
+        found = known[part] = type(constraint)(grammar, constraint.vocabulary, constraint.options).completions()
+    return found
 
 
-def _of_some_length(automaton: LetterAutomaton, rng: random.Random, most: int) -> list[Letter] | None:
-    lengths = [length for length in range(most + 1) if automaton.count(automaton.start, length)]
-    if not lengths:
+def _walked(constraint: Constraint, ways: Completions, rng: random.Random, most: int) -> list[Letter] | None:
+    """Return a walk of random length and the shortest way from there; of fewer steps where that is too long, None where
+    it is too long from the start.
+    """
+    word, states, choices = list[Letter](), [ways.start], rng.randint(0, LONGEST)
+    while choices > 0 and len(word) < most and (found := _stepped(constraint, ways.tracker, states[-1], rng)):
+        word.append(found[0])
+        states.append(found[1])
+        choices -= found[2]
+    names = constraint.vocabulary.names
+    for length in range(len(word), -1, -1):
+        rest = ways.way(states[length])
+        if rest is not None and length + len(rest) <= most:
+            return word[:length] + [names[ord(each) - 256] if ord(each) > 255 else ord(each) for each in rest]
+    return None
+
+
+def _stepped(
+    constraint: Constraint, tracker: Lookahead, state: int, rng: random.Random
+) -> tuple[Letter, int, bool] | None:
+    """Return a random symbol that may come next, where it leads, and whether there was a choice; None where the text is
+    at its end.
+    """
+    machines = [machine for machine, _ in tracker.configurations(state)]
+    edges = [tracker._expand(machine) for machine in machines]
+    choices: list[Any] = [*sorted({(low, high) for each in edges for low, high, _ in each.ranges})]
+    choices += sorted({name for each in edges for name, _ in each.tokens})
+    choices += [TEXT] * any(isinstance(machine, TextAt) for machine in machines)
+    if not choices:
         return None
-    state, word = automaton.start, list[Letter]()
-    for left in range(rng.choice(lengths), 0, -1):
-        moves = automaton.moves(state)
-        symbols, state = rng.choices(
-            moves, [len(symbols) * automaton.count(after, left - 1) for symbols, after in moves]
-        )[0]
-        word.append(rng.choice(symbols))
-    return word
+    chosen = rng.choice(choices)
+    if isinstance(chosen, str):
+        return chosen, tracker.step_token(state, constraint.vocabulary.special[chosen]), len(choices) > 1
+    spend(20)
+    tried = [rng.randint(*chosen)] if chosen != TEXT else [*rng.sample(LETTERS, 8), *rng.sample(range(256), 256)]
+    free = len(choices) > 1 or len(tried) > 1
+    return next((byte, after, free) for byte in tried if (after := tracker.step_byte(state, byte)))

@@ -132,11 +132,13 @@ def _ordered(automaton: LetterAutomaton, state: int, left: int) -> Iterator[tupl
 def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
     """Return a word of at most `up_to` symbols, every one equally likely.
 
-    Raises: GrammarError: no word is as short.
+    Raises: GrammarError: no word is as short.  LimitExceeded: there are too many states to count the words.
     """
     if not hasattr(rng, "randrange"):
         raise ConstrainedError(f"rng is {shown(rng)}", instead="random.Random(seed)")
-    with metered(constraint.options.budget()), working_on(f"words of at most {shown(up_to)} symbols"):
+    budget = constraint.options.budget()
+    budget.remedy = "sample(rng, up_to, weights={}), which counts no words"
+    with metered(budget), working_on(f"words of at most {shown(up_to)} symbols"):
         automaton = LetterAutomaton(constraint)
         totals = [automaton.count(automaton.start, length) for length in range(length_of(up_to) + 1)]
         if not any(totals):
