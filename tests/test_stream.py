@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from constrained.benchmarks.streams import faults, said, total
+from constrained.benchmarks.streams import bound, delay, faults, said, total, turns
 
 from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError
 from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, TextDelta
@@ -86,6 +86,14 @@ def test_ids_are_told_as_text_is(name):
     stream = chat.stream_parser(tools, vocabulary, **options)
     events = [event for token in ids for event in stream.feed([token])]
     assert total(events + stream.end()) == said(chat.parse(row["text"], tools, **options)) == said(stream.close())
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_events_are_close_behind_the_text_that_they_tell_of(name):
+    chat = ChatFormat.load(name)
+    assert {what: delay(chat, turn, long) <= bound(chat) for what, turn, long in turns(chat, 120)} == {
+        what: True for what, _, _ in turns(chat, 120)
+    }
 
 
 def test_text_behind_a_thought_is_told_at_once():
