@@ -47,9 +47,9 @@ SETTINGS = {  # of vLLM, for a machine without a GPU and a network
     "VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "ERROR", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
 }  # fmt: skip
 ENGINE: dict[str, Any] = {
-    "dtype": "float32", "enforce_eager": True, "max_model_len": 1024, "max_num_seqs": 8, "block_size": 32,
+    "dtype": "float32", "enforce_eager": True, "max_model_len": 512, "max_num_seqs": 8, "block_size": 32,
     # for one request of the longest and a half: long ones are preempted
-    "num_gpu_blocks_override": 48, "disable_log_stats": False, "seed": 0,
+    "num_gpu_blocks_override": 20, "disable_log_stats": False, "seed": 0,
     "structured_outputs_config": {"backend": "guidance"},
 }  # fmt: skip
 PROCESSOR = "constrained.integrations.vllm:GrammarProcessor"
@@ -282,7 +282,7 @@ def vllm_rows(
         if isinstance(ids, Exception):
             told["refused"], failed[name] = told["refused"] + 1, f"{asked.kind}: {ids}"
             continue
-        found = verdict(asked, ids, [*(said.stop_token_ids or ()), said.eos_token_id], vocabulary)
+        found = verdict(asked, ids, [*asked.stop, engine.llm.get_tokenizer().eos_token_id], vocabulary)
         kept = found == "whole" or found == "cut" and not (asked.budget and said.structured_outputs is None)
         told[found] += 1
         if not kept:
