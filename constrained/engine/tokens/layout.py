@@ -174,7 +174,7 @@ def plain(starts: Ints, data: Octets) -> Layout:
 def _compiled() -> Any:
     """Return the compiled builder, None where it does not load; then neither does the kernel, which says why."""
     try:
-        from constrained.engine.tokens import _tokens
+        import constrained.engine.tokens._tokens as compiled
     except Exception:
         return None
-    return _tokens
+    return compiled
