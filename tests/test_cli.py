@@ -214,7 +214,7 @@ def test_validate_lists_all_that_is_wrong(capsys, tmp_path, tools):
 def test_validate_reads_a_file_of_texts(capsys, tmp_path):
     rows = [
         {"id": "a", "format": "hermes", "kind": "assistant_turn", "text": TURN, "tools": TOOLS},
-        {"format": "hermes", "kind": "assistant_turn", "text": "<tool_call>"}, {"format": "no such format", "text": ""},
+        {"format": "hermes", "kind": "assistant_turn", "text": TURN[:20]}, {"format": "no such format", "text": ""},
         {"id": "d", "format": "qwen3", "kind": "assistant_turn", "text": "I see.</think>Yes.<|im_end|>", "gen_prompt": "<think>"},
     ]  # fmt: skip
     path = _written(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
