@@ -55,7 +55,7 @@ def lacks_memory(tensor: Any) -> bool:
     try:
         held = 0 if tensor.device.type == "meta" else tensor.untyped_storage().nbytes()
         last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        return tensor.numel() > 0 and held < (tensor.storage_offset() + last + 1) * tensor.element_size()
+        return bool(tensor.numel() > 0 and held < (tensor.storage_offset() + last + 1) * tensor.element_size())
     except Exception:  # sparse, or no tensor at all: told by who reads it
         return False
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 from constrained.formats.payload.allowed import Allowed, allowed_by
@@ -70,7 +71,7 @@ def arguments_of(
             if nested is not None and (rule in ELEMENTS or rule == "value" and no_text(text, may.kinds)):
                 found[key] = nested(text, ELEMENTS.get(rule), may)
             else:
-                found[key] = value_of(text, rule, may.kinds, lambda at=place: mended(at))
+                found[key] = value_of(text, rule, may.kinds, partial(mended, place))
         except Fault as fault:
             raise Fault(place + fault.at, fault.because, fault.expected, _pointer(key) + fault.pointer) from None
     return found
