@@ -76,6 +76,16 @@ def test_what_the_names_of_an_object_lead_to_is_not_prepared_by_the_square_of_th
     assert held[1] < 2.5 * held[0]
 
 
+def test_shortest_words_of_2_to_the_30_items_are_refused():
+    definitions = {
+        f"d{level}": {"type": "array", "minItems": 2, "prefixItems": [{"$ref": f"#/$defs/d{level + 1}"}] * 2}
+        for level in range(30)
+    }
+    schema = {"$ref": "#/$defs/d0", "$defs": {**definitions, "d30": {"const": 0}}}
+    with pytest.raises(LimitExceeded, match="too much work"):
+        _ = compile(Grammar.from_json_schema(schema), VOCABULARY).min_tokens
+
+
 LONG = ["a" * 9_000 + str(number) for number in range(100)]
 
 

@@ -229,4 +229,6 @@ class _Search:
                     self._add(way + symbols(spelling.opening) + spelled, entry, target, trail, writes + again)
 
     def _add(self, way: Way, entry: State, at: State | None, trail: Trail, writes: int) -> None:
+        if len(way) > 255:
+            spend_nearby(len(way) >> 8)  # for memory: each way is a text of its own
         heappush(self._heap, (len(way), way, next(self._ties), entry, at, trail, writes))
