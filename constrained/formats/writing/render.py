@@ -26,6 +26,7 @@ from constrained.errors import ConstrainedError, LimitExceeded, VocabularyError,
 from constrained.formats.binding.frame import changes_of, under
 from constrained.formats.binding.request import parted
 from constrained.formats.binding.rules import Alternatives, alternatives_of
+from constrained.formats.defining.definition import Definition
 from constrained.formats.message import Message, Piece
 from constrained.formats.read.inputs import Turn, split_text
 from constrained.formats.read.question import Question, ask
@@ -78,16 +79,7 @@ def render(
             raise ConstrainedError(f"{name} is {shown(value)}", instead="True or False")
     others, own = parted(definition, tools)
     read = None if tools is None or definition.payload is None else read_tools(others)
-    rules = alternatives_of(chat.generic.rules)
-    for change in changes_of(definition, options):
-        for target, source in change.replace:
-            rules[target] = rules[source]
-        for rule in change.drop:
-            rules[rule] = ()
-    if "conversation" not in rules:
-        raise ConstrainedError(
-            f"the format '{definition.title}' has no conversations", instead="write(message) writes one turn"
-        )
+    rules = _rules(chat, definition, options)
     given_ids = [call.id for message in messages for call in message.tool_calls]
     messages = fitted(messages, definition, rules)
     if prompted:
@@ -115,6 +107,24 @@ def render(
     written_ids = [call.id for message in said for call in message.tool_calls]
     ids = {name: own for name, own in zip(written_ids, given_ids, strict=True) if name is not None and own is not None}
     return Rendered(tuple(pieces), turn, tuple(spans), ids)
+
+
+def _rules(chat: ChatFormat, definition: Definition, options: Mapping[str, Any]) -> Alternatives:
+    """Return the alternatives of the format's rules under its options.
+
+    Raises: ConstrainedError: it has no conversations.
+    """
+    rules = alternatives_of(chat.generic.rules)
+    for change in changes_of(definition, options):
+        for target, source in change.replace:
+            rules[target] = rules[source]
+        for rule in change.drop:
+            rules[rule] = ()
+    if "conversation" not in rules:
+        raise ConstrainedError(
+            f"the format '{definition.title}' has no conversations", instead="write(message) writes one turn"
+        )
+    return rules
 
 
 def _first(
