@@ -103,7 +103,7 @@ NAMING = {
         "schema._values", "schema._scan",  # compiled
         "schema.python_types", "formats.tools.type_names",  # write it
         "schema.printing.contradictions", "formats.tools.judge",  # messages
-        "schema.printing.contradictions", "schema.satisfiability.plain", "formats.binding.arguments", "formats.payload.values", "formats.writing.declarations",  # of schemas nobody has read
+        "schema.satisfiability.plain", "formats.binding.arguments", "formats.payload.values", "formats.writing.declarations",  # of schemas nobody has read
     },
     "contains": {
         "schema.reading.keywords", "schema.keywords.by_type", "schema.keywords.arrays",

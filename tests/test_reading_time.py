@@ -90,7 +90,8 @@ def test_what_is_nested_deeply_is_read_in_a_few_calls_a_character(name, level):
     assert _calls(chat, many)[0] - _calls(chat, few)[0] < 5 * (len(many) - len(few))
 
 
-BROKEN = [("functionary-3.1", '<function=f>": ', '"'), ("hermes", '<tool_call>\n{"name": "f"]</tool_call>\n', "]")]
+# a text may hold the arguments, so its quote is not wrong yet
+BROKEN = [("functionary-3.1", '<function=f>": ', ":"), ("hermes", '<tool_call>\n{"name": "f"]</tool_call>\n', "]")]
 
 
 @pytest.mark.parametrize(("name", "call", "wrong"), BROKEN)

@@ -122,7 +122,7 @@ class Judge:
         """Return which key is too much where no keys are allowed but those that the schema names."""
         try:
             found = allowed_by(self._schema, closed=True).unnamed(arguments) if self._closed else None
-        except RecursionError:
+        except (RecursionError, UnsupportedSchema):
             return None
         if found is None:
             return None

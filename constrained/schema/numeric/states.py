@@ -70,6 +70,7 @@ class MantissaStates:
     """
 
     __slots__ = (
+        "_work",
         "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_settled", "_states", "base", "is_ordinary",
         "negative", "numbers", "plain", "points", "spelling", "unsigned",
     )  # fmt: skip
@@ -93,6 +94,7 @@ class MantissaStates:
         self._alike = points is None and numbers.modulus == numbers.whole_modulus == 1
         simple = points is None and not numbers.holes and (numbers.step is None or numbers.step is UNIT)
         # what the states of other sets are as well, see `settled`
+        self._work = 6 if simple else 12  # units of a state; simple ones are compiled, see `_scan`
         self._settled = settled_states(spelling) if simple and not (plain or spelling.canonical) else None
         # nothing but bounds is to be met, and whole numbers are compared with whole bounds
         self.is_ordinary = self._settled is not None and numbers.has_bounds_only()
@@ -115,7 +117,7 @@ class MantissaStates:
         reduced = self._reduced(key)
         if reduced in self._states:
             return self._states[reduced]
-        spend_nearby(16 + len(digits) // 16 + len(self.numbers.holes) // 2)
+        spend_nearby(self._work + len(digits) // 16 + len(self.numbers.holes) // 2)
         if len(self._states) >= MOST_STATES:
             forget(self._states)
         state: Mantissa | None = Mantissa(self, key, digits)
