@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -216,9 +216,9 @@ class _Terms:
             if isinstance(machine, TextAt):
                 spend(300)
                 for byte in range(256):
-                    target = machine.step(byte)
-                    if target is not None:
-                        row[byte] = self._number(target)
+                    inside = machine.step(byte)
+                    if inside is not None:
+                        row[byte] = self._number(inside)
             else:
                 for low, high, target in self._kernel._expand(machine).ranges:
                     row[low : high + 1] = self._number(target)
@@ -258,7 +258,7 @@ class _Alike:
     def __init__(self) -> None:
         self._leaders: dict[object, object] = {}
         self._rules: dict[object, list[tuple[tuple[object, ...], object]]] = {}  # first factor → the others, for which
-        self._sums: list[frozenset[object]] = []  # by number: (first factor, record, number of what is behind)
+        self._sums: list[frozenset[Any]] = []  # by number: (first factor, record, number of what is behind)
         self._numbers: dict[frozenset[object], int] = {}
         self._shapes: dict[Frame | None, int] = {}
         self._bottom = self._number(frozenset([END]))
@@ -304,7 +304,7 @@ class _Alike:
             single = self._sums[number]
             if len(single) != 1 or single == self._sums[self._bottom]:
                 return None
-            ((machine, record, number),) = single  # type: ignore[misc]
+            ((machine, record, number),) = single
             if record is not None or machine != self._leader(factor):
                 return None
         return number
@@ -316,7 +316,7 @@ class _Alike:
             single = self._sums[number]
             if len(single) != 1 or len(found) == MOST_FACTORS:
                 return ()
-            ((machine, record, number),) = single  # type: ignore[misc]
+            ((machine, record, number),) = single
             if record is not None:
                 return ()
             found.append(machine)

@@ -227,6 +227,8 @@ def _shown(part: Part) -> str:
         return repr(part.text if len(part.text) <= 40 else part.text[:39] + "…")
     if isinstance(part, Pattern):
         return f"/{part.source if len(part.source) <= 40 else part.source[:39] + '…'}/"
+    if isinstance(part, Ref):
+        return part.rule
     return f"<{part.name}>" if isinstance(part, Embedded) else part.name
 
 

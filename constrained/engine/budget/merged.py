@@ -166,7 +166,7 @@ class MergedKernel(PlainKernel):
             at = todo.pop()
             if at in known:
                 continue
-            again = [frame.parent for frame in frames(at) if self._expand(frame.after).accepting]
+            again = [frame.parent for frame in frames(at) if self._expand(frame.after).accepting]  # type: ignore[arg-type]
             missing = [parent for parent in again if parent not in known]
             if missing:
                 todo += [at, *missing]
@@ -174,7 +174,7 @@ class MergedKernel(PlainKernel):
             found: Found = {}
             behind = [config for parent in again for config in known[parent][0]]
             for machine, parent in [*((frame.after, frame.parent) for frame in frames(at)), *behind]:
-                found.setdefault(machine, set()).add(parent)
+                found.setdefault(machine, set()).add(parent)  # type: ignore[arg-type]
             spend(1 + len(found))
             configs = [(machine, self.merge(frozenset(parents))) for machine, parents in found.items()]
             known[at] = configs, any(known[parent][1] for parent in again)

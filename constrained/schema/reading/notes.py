@@ -48,7 +48,7 @@ Unknown = tuple[str, Where, Dialect]  # a keyword without meaning in its dialect
 
 def notes_of(unknown: Iterable[Unknown]) -> tuple[Note, ...]:
     """Return what there is to say about words that have no meaning in their dialect."""
-    found = []
+    found: list[Note] = []
     for word, where, dialect in unknown:
         if word.removeprefix("format:") in OPENAPI and word.startswith("format:"):
             if not any(note.because is OF_OPENAPI for note in found):
