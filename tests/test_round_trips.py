@@ -94,7 +94,7 @@ def _parts(chat, message):
     """
     if not message.tool_calls or not message.content:
         return [message]
-    return [Message(message.content), Message("", message.tool_calls, thoughts=message.thoughts)]
+    return [Message(message.content, thoughts=message.thoughts), Message("", message.tool_calls)]
 
 
 def check(name, vocabulary, messages):
