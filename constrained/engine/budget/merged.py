@@ -166,7 +166,9 @@ class MergedKernel(PlainKernel):
             at = todo.pop()
             if at in known:
                 continue
-            again = [frame.parent for frame in frames(at) if self._expand(frame.after).accepting]  # type: ignore[arg-type]
+            again = [
+                frame.parent for frame in frames(at) if self._expand(frame.after).accepting  # type: ignore[arg-type]
+            ]
             missing = [parent for parent in again if parent not in known]
             if missing:
                 todo += [at, *missing]
