@@ -84,7 +84,7 @@ def shown(value: object, most: int = 60) -> str:
 def said_by(error: Exception) -> str:
     """Return what an error of Python or of the system says, without its number and the path that the caller knows.
 
-    >>> said_by(FileNotFoundError(2, "No such file or directory", "/tmp/x"))
+    >>> said_by(FileNotFoundError(2, "No such file or directory", "tools.json"))
     'no such file or directory'
     """
     return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)[:200]
