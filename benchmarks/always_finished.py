@@ -34,7 +34,7 @@ import jsonschema
 import numpy as np
 
 from constrained import ChatFormat, Constraint, Grammar, Vocabulary, compile
-from constrained.engine.constraint import logits_processor
+from constrained.api import logits_processor
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, UnsupportedSchema
 
 from .tool_sets import tool_sets

@@ -36,8 +36,8 @@ from constrained.errors import (
 )
 
 if TYPE_CHECKING:
+    from constrained.api import Constraint, compile, logits_processor
     from constrained.engine.batch import fill_masks
-    from constrained.engine.constraint import Constraint, compile, logits_processor
     from constrained.engine.matcher import Matcher
     from constrained.engine.tokens.vocabulary import Vocabulary
     from constrained.formats import ChatFormat
@@ -69,14 +69,14 @@ __all__ = [
 
 _HOMES = {
     "ChatFormat": "formats",
-    "Constraint": "engine.constraint",
+    "Constraint": "api",
     "Grammar": "grammar",
     "Matcher": "engine.matcher",
     "Vocabulary": "engine.tokens.vocabulary",
-    "compile": "engine.constraint",
+    "compile": "api",
     "fill_masks": "engine.batch",
     "generate": "integrations.typed",
-    "logits_processor": "engine.constraint",
+    "logits_processor": "api",
 }
 
 

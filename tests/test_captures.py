@@ -11,8 +11,8 @@ import pytest
 from laws import hard_vocabulary
 
 import constrained as c
+from constrained.engine.captures import captures
 from constrained.errors import UnknownRule
-from constrained.formats.captures import captures
 
 THINK = """start: "<think>" thought "</think>" answer
 thought: /[a-z ]*/

@@ -16,6 +16,7 @@ import constrained
 
 ROOT = Path(constrained.__file__).parent
 MODULES = sorted(path for path in ROOT.rglob("*.py"))
+COMPILED = sorted(path for kind in ("pyx", "pxd") for path in ROOT.rglob(f"*.{kind}"))
 
 # From the bottom up.  A module imports from its own line and the lines above it, never from a line below.
 LAYERS = (
@@ -26,7 +27,9 @@ LAYERS = (
     ("grammar", "schema"),
     ("engine",),
     ("formats",),
-    ("integrations", "default_model", "benchmarks", "research"),
+    ("integrations", "research"),
+    ("api",),
+    ("default_model", "benchmarks"),
     ("cli",),
 )
 CORE = ("errors", "tables", "work", "caches", "interning", "machine", "regex", "grammar", "schema", "engine")
@@ -47,14 +50,16 @@ def _tree(path: Path) -> ast.Module:
 
 
 @cache
-def _imports(path: Path, *, top_level_only: bool = False, with_names: bool = False) -> set[str]:
+def _imports(
+    path: Path, *, top_level_only: bool = False, with_names: bool = False, with_types: bool = False
+) -> set[str]:
     """Return absolute dotted names of what a module imports at run time; on request the names of a module beside it,
-    which may be modules.
+    which may be modules, and what it imports for types only.
     """
     package = ["constrained", *path.relative_to(ROOT).parts[:-1]]
     found = set()
     tree = _tree(path)
-    for node in _run_time(tree.body) if top_level_only else set(ast.walk(tree)) - _type_only(tree):
+    for node in _run_time(tree.body) if top_level_only else set(ast.walk(tree)) - (set() if with_types else _type_only(tree)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -91,10 +96,18 @@ def _layer(part: str) -> int | None:
     return next((rank for rank, parts in enumerate(LAYERS) if part in parts), None)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
+def _by_any_means(path: Path) -> set[str]:
+    """Return the absolute names that a module imports: for types only, by strings, and from other compiled units too."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return _imports(path, with_types=True) | set(re.findall(r"import_module\(f?[\"']([\w.]+)", text))
+    return set(re.findall(r"^\s*(?:from|cimport|import) (constrained[\w.]*)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", [*MODULES, *COMPILED], ids=_name)
 def test_imports_run_one_way(path):
     own = _layer(_name(path).split(".")[0])
-    for name in _imports(path):
+    for name in _by_any_means(path):
         parts = name.split(".")
         if own is None or parts[0] != "constrained" or len(parts) < 2 or _layer(parts[1]) is None:
             continue
@@ -144,9 +157,6 @@ def test_functions_stay_readable():
                     bodies.append(node.end_lineno - body[0].lineno + 1)
     assert long == MANY_PARAMETERS
     assert max(bodies) <= 40
-
-
-COMPILED = sorted(path for kind in ("pyx", "pxd") for path in ROOT.rglob(f"*.{kind}"))
 
 
 def test_compiled_functions_stay_readable():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from constrained.engine.constraint import Constraint
+from constrained.api import Constraint
 from constrained.errors import ConstrainedError, LimitExceeded
 from constrained.formats import ChatFormat
 from constrained.integrations.typed import described

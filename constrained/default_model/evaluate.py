@@ -26,9 +26,9 @@ from typing import Any
 
 import torch
 
+from constrained.api import Constraint, compile, logits_processor
 from constrained.default_model import load_trained, prompt_of
 from constrained.default_model.questions import Example, draw, is_ambiguous
-from constrained.engine.constraint import Constraint, compile, logits_processor
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import Rejected, SchemaError
 from constrained.formats import ChatFormat, Message

@@ -23,7 +23,7 @@ from constrained.errors import ConstrainedError
 from constrained.work import Budget, Preempted
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
 
 SMALL = 60  # units of reading up to which nothing is made ahead: more than half of all schemas take no more
 AGAIN = 60  # units for each further one; of 0.6 µs here
@@ -33,7 +33,7 @@ MOST = 20_000
 SHARE = 64  # part of what a constraint may spend that may be taken for it
 
 
-def units_ahead(constraint: Constraint) -> int:
+def units_ahead(constraint: CompiledGrammar) -> int:
     """Return how many units of work are spent ahead of a generation, until what was begun is done."""
     vocabulary, read = constraint.vocabulary, getattr(constraint.grammar, "reading_units", 0)
     units: int = AGAIN * (read - SMALL) if read > SMALL else 0
@@ -42,13 +42,13 @@ def units_ahead(constraint: Constraint) -> int:
     return min(units, _most(constraint)) if units else 0
 
 
-def _most(constraint: Constraint) -> int:
+def _most(constraint: CompiledGrammar) -> int:
     """Return the most that may be spent, and the most that what was begun may take beyond that."""
     most = constraint.options.max_work
     return MOST if most is None else min(MOST, most // SHARE)
 
 
-def prepare(constraint: Constraint) -> None:
+def prepare(constraint: CompiledGrammar) -> None:
     """Make what masks are made of, nearest to the start first, for `units_ahead`; once in a kernel."""
     units = units_ahead(constraint)
     if not units:
@@ -72,7 +72,7 @@ def prepare(constraint: Constraint) -> None:
     own.left = max(0, own.left - (units + room - max(0, budget.left)))
 
 
-def preparation(constraint: Constraint, kernel: Any) -> Any:
+def preparation(constraint: CompiledGrammar, kernel: Any) -> Any:
     """Return what prepares a grammar's parts, None where the kernel is the plain one, which has no parts."""
     if isinstance(kernel, PlainKernel):
         return None

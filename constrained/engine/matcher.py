@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -23,8 +22,8 @@ from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
 from constrained.work import Budget, Preempted, begin, thread
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
-    from constrained.formats.captures import Captures
+    from constrained.engine.captures import Captures
+    from constrained.engine.compiled import CompiledGrammar
 
 Found = TypeVar("Found")
 
@@ -42,7 +41,7 @@ class Matcher:
 
     __slots__ = ("constraint", "_kernel", "_path", "_lent", "_stop", "_budget")
 
-    def __init__(self, constraint: Constraint) -> None:
+    def __init__(self, constraint: CompiledGrammar) -> None:
         if not hasattr(constraint, "place"):
             raise ConstrainedError(
                 f"not a constraint: {shown(constraint)}", instead="compile(grammar, vocabulary).matcher()"
@@ -245,12 +244,13 @@ class Matcher:
         return self.constraint.vocabulary.decode(self._path[1::2])
 
     def captures(self) -> Captures:
-        """Return what the named rules of the grammar derived in the finished text; see `formats.captures`.
+        """Return what the named rules of the grammar derived in the finished text; see `engine.captures`.
 
         Raises: Rejected: the text is not a word yet.
         """
-        found: Captures = import_module("constrained.formats.captures").captures(self.constraint, self.tokens)
-        return found
+        from constrained.engine.captures import captures
+
+        return captures(self.constraint, self.tokens)
 
     # -- internals -----------------------------------------------------------------------------------------------------
 
@@ -396,7 +396,7 @@ class Matcher:
         return np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little"))
 
 
-def _read_again(constraint: Constraint, tokens: Sequence[int]) -> Matcher:
+def _read_again(constraint: CompiledGrammar, tokens: Sequence[int]) -> Matcher:
     matcher = Matcher(constraint)
     for token in tokens:
         matcher.advance(token)

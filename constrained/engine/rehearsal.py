@@ -28,7 +28,7 @@ from constrained.grammar.symbols import Embedded, Pattern, Rule, Symbol
 from constrained.work import NO_LIMIT, begin, thread
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
     from constrained.engine.tokens.trie import TokenTrie
 
 WALKS = 5
@@ -48,7 +48,7 @@ _OPENING = (b"'\"", b"[", b"{")  # what strings, arrays and objects begin with: 
 Row: TypeAlias = npt.NDArray[np.int32]  # (words,) a mask
 
 
-def rehearse(constraint: Constraint) -> None:
+def rehearse(constraint: CompiledGrammar) -> None:
     """Begin a few words of each part of a constraint that looks like much work, until its budget is spent once.
 
     What was begun in the same kernel with no more work allowed is not begun again, nor are patterns of other grammars.
@@ -62,13 +62,13 @@ def rehearse(constraint: Constraint) -> None:
         rehearsed[start] = limit
 
 
-def _rehearsed(constraint: Constraint) -> tuple[dict[Hashable, int], int]:
+def _rehearsed(constraint: CompiledGrammar) -> tuple[dict[Hashable, int], int]:
     """Return what was rehearsed in the kernel of a constraint, and its start there; a full kernel may then go."""
     kernel, start = constraint.place()
     return constraint.vocabulary.kernels.rehearsed.setdefault(kernel, {}), start
 
 
-def _rehearse_parts(constraint: Constraint, limit: int, rehearsed: dict[Hashable, int]) -> None:
+def _rehearse_parts(constraint: CompiledGrammar, limit: int, rehearsed: dict[Hashable, int]) -> None:
     spent = 0
     for symbol, part in _heavy_parts(constraint, {known for known, units in rehearsed.items() if units <= limit}):
         if part is constraint or ENOUGH * spent <= limit:
@@ -77,7 +77,7 @@ def _rehearse_parts(constraint: Constraint, limit: int, rehearsed: dict[Hashable
                 rehearsed[symbol] = limit
 
 
-def _rehearse_part(part: Constraint, limit: int, left: int) -> int:
+def _rehearse_part(part: CompiledGrammar, limit: int, left: int) -> int:
     """Walk once, and on while `left` units are not spent so many times; return the units spent."""
     spent = 0
     for number in range(WALKS):
@@ -93,11 +93,11 @@ def _rehearse_part(part: Constraint, limit: int, left: int) -> int:
     return spent
 
 
-def _limit(constraint: Constraint) -> int:
+def _limit(constraint: CompiledGrammar) -> int:
     return NO_LIMIT if constraint.options.max_work is None else constraint.options.max_work
 
 
-def _is_suspect(constraint: Constraint, limit: int) -> bool:
+def _is_suspect(constraint: CompiledGrammar, limit: int) -> bool:
     """Say whether one of the first masks of a constraint takes much work; what they took is only given back if not."""
     if constraint.options.max_work is None:  # nothing is too much
         return False
@@ -107,7 +107,7 @@ def _is_suspect(constraint: Constraint, limit: int) -> bool:
     return False
 
 
-def _heavy_parts(constraint: Constraint, known: Set[Hashable]) -> Iterator[tuple[Symbol | None, Constraint]]:
+def _heavy_parts(constraint: CompiledGrammar, known: Set[Hashable]) -> Iterator[tuple[Symbol | None, CompiledGrammar]]:
     """Yield the parts of a grammar that look like much work, but for known ones, each with its symbol and as a
     constraint: what is inside of an embedded machine before the machine itself, as errors name the smallest place; all
     of it where no part does.
@@ -142,7 +142,7 @@ def _unknown() -> tuple[None]:
     return (None,)
 
 
-def _alone(constraint: Constraint, symbol: Symbol, place: str | None) -> Constraint:
+def _alone(constraint: CompiledGrammar, symbol: Symbol, place: str | None) -> CompiledGrammar:
     """Return a constraint whose grammar is one symbol of a constraint's, to try that symbol by itself."""
     grammar = Grammar({"start": Rule("start", ((symbol,),))}, adopts=constraint.grammar.adopts)
     found = type(constraint)(grammar, constraint.vocabulary, replace(constraint.options, spell_missing=True))
@@ -160,7 +160,7 @@ def _is_over(costs: list[int], limit: int, *, numeric: bool) -> bool:
     return len(costs) >= STEPS and (numeric or MUCH * max(costs[-STEPS // 2 :]) <= limit)
 
 
-def _walk(constraint: Constraint, number: int, most: int = LONGEST) -> list[int]:
+def _walk(constraint: CompiledGrammar, number: int, most: int = LONGEST) -> list[int]:
     """Fill the masks along a walk, and return what each step took, in units: walks up to number 0 are left to chance,
     the others hurry to the end, behind what each kind of value begins with.
     """
@@ -172,7 +172,7 @@ def _walk(constraint: Constraint, number: int, most: int = LONGEST) -> list[int]
         budget.share = share
 
 
-def _costs(constraint: Constraint, number: int, most: int) -> list[int]:
+def _costs(constraint: CompiledGrammar, number: int, most: int) -> list[int]:
     costs: list[int] = []
     budget, limit, numeric = constraint.budget, _limit(constraint), True
     matcher, picks = Matcher(constraint), None

@@ -35,7 +35,7 @@ from constrained.grammar.symbols import Embedded
 from constrained.work import Budget, Preempted, metered
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
 
 MOST_PLACES = 10_000  # that are remembered, to be written down
 _MOST_FORCED = 200  # bytes that are followed at once
@@ -58,7 +58,7 @@ class Explorer:
     Invariant: `places[i][0] < i`; `_cursors` has a cursor at every place that was visited here.
     """
 
-    def __init__(self, constraint: Constraint) -> None:
+    def __init__(self, constraint: CompiledGrammar) -> None:
         self._constraint = constraint
         self.places: list[Place] = []
         self._kernel: Any = None
@@ -318,14 +318,14 @@ class Explorer:
         return True
 
 
-def _cursor(constraint: Constraint) -> Matcher:
+def _cursor(constraint: CompiledGrammar) -> Matcher:
     """Return a cursor whose work is counted for itself."""
     cursor = Matcher(constraint)
     cursor._budget = constraint.options.budget()
     return cursor
 
 
-def _beginnings(constraint: Constraint) -> dict[bytes, set[int]]:
+def _beginnings(constraint: CompiledGrammar) -> dict[bytes, set[int]]:
     """Return the beginnings of the names and values that the grammar's schemas mention, and the bytes behind each; a
     quote stands behind the last.
     """
@@ -345,7 +345,7 @@ def _beginnings(constraint: Constraint) -> dict[bytes, set[int]]:
     return found
 
 
-def _sources(constraint: Constraint) -> Iterator[Any]:
+def _sources(constraint: CompiledGrammar) -> Iterator[Any]:
     """Yield the schemas of a grammar, each with the documents that it may refer to."""
     machines = [symbol.machine for symbol in constraint.grammar.symbols() if isinstance(symbol, Embedded)]
     machines += [inner for machine in machines for inner in getattr(machine, "machines", ())]

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList
 
-from constrained.engine.constraint import Constraint, compile
+from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, VocabularyError
 from constrained.grammar import Grammar
@@ -81,7 +81,7 @@ class _Requests:
             return self._cursor(state)
         except Exception as error:
             log_end(error)
-            return Cursor(compile(Grammar.choice([""]), self._vocabulary).matcher(), state._eos_token_ids)
+            return Cursor(compile_grammar(Grammar.choice([""]), self._vocabulary).matcher(), state._eos_token_ids)
 
     def _cursor(self, state: Any) -> Cursor | None:
         constraint = state.logit_processor_kwargs.get("grammar")
@@ -110,7 +110,7 @@ def _per_request(base: Any) -> Any:
     """Return the class of processors that the host calls, over its base class."""
 
     class PerRequest(base):  # type: ignore[misc]
-        supported_kwargs = {"grammar": Constraint}  # noqa: RUF012  # the host's name and kind
+        supported_kwargs = {"grammar": CompiledGrammar}  # noqa: RUF012  # the host's name and kind
         ignored_kwargs = ()
 
         def __init__(self, marker: _Marker) -> None:

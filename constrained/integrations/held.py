@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from constrained.engine.constraint import Constraint
+from constrained.engine.compiled import CompiledGrammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
 from constrained.formats import ChatFormat
@@ -45,7 +45,7 @@ def grammar_of(wanted: Any, *, profile: str | None = None) -> Grammar:
         return Grammar.choice(wanted)
     if wanted is None or is_python_type(wanted):
         return Grammar.from_json_schema(type(None) if wanted is None else wanted, profile=profile)
-    if callable(wanted) and not isinstance(wanted, (ChatFormat, Constraint)):
+    if callable(wanted) and not isinstance(wanted, (ChatFormat, CompiledGrammar)):
         return Grammar.from_json_schema(wanted, profile=profile)
     instead = (
         "Grammar.from_lark, from_json_schema, from_regex, ChatFormat.grammar, a type such as list[int], a schema, "

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.constraint import Constraint
+from constrained.engine.compiled import CompiledGrammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import VocabularyError
 from constrained.integrations.sequences.one_sequence import OneSequence, masked
@@ -25,7 +25,7 @@ class GrammarProcessor:
     """Sets the scores of forbidden tokens to -inf; for one generation at a time, see `sequences.one_sequence`."""
 
     def __init__(
-        self, constraint: Constraint, prompt_length: int | None = None, max_new_tokens: int | None = None
+        self, constraint: CompiledGrammar, prompt_length: int | None = None, max_new_tokens: int | None = None
     ) -> None:
         self._sequence = OneSequence(constraint, prompt_length, max_new_tokens)
 
@@ -39,7 +39,7 @@ class GrammarProcessor:
 
 
 def logits_processor(
-    constraint: Constraint, *, prompt_length: int | None = None, max_new_tokens: int | None = None
+    constraint: CompiledGrammar, *, prompt_length: int | None = None, max_new_tokens: int | None = None
 ) -> GrammarProcessor:
     """Return a processor for a constraint.
 

@@ -14,7 +14,7 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-from constrained.engine.constraint import Constraint
+from constrained.engine.compiled import CompiledGrammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.integrations.sequences.one_sequence import OneSequence
 
@@ -23,7 +23,7 @@ class GrammarProcessor:
     """Sets the logits of forbidden tokens to -inf; for one generation at a time, see `sequences.one_sequence`."""
 
     def __init__(
-        self, constraint: Constraint, prompt_length: int | None = None, max_new_tokens: int | None = None
+        self, constraint: CompiledGrammar, prompt_length: int | None = None, max_new_tokens: int | None = None
     ) -> None:
         self._sequence = OneSequence(constraint, prompt_length, max_new_tokens)
 
@@ -38,7 +38,7 @@ class GrammarProcessor:
 
 
 def logits_processor(
-    constraint: Constraint, *, prompt_length: int | None = None, max_new_tokens: int | None = None
+    constraint: CompiledGrammar, *, prompt_length: int | None = None, max_new_tokens: int | None = None
 ) -> Any:
     """Return a processor for a constraint; max_new_tokens: every text ends as a word within so many tokens, and a stop
     token.

@@ -20,7 +20,7 @@ from typing import Any
 from outlines import Generator
 from outlines.types import dsl
 
-from constrained.engine.constraint import Constraint, compile
+from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, SchemaError
 from constrained.grammar import Grammar
@@ -93,14 +93,16 @@ def _schema(term: Any) -> Any:
         raise SchemaError("a JsonSchema of Outlines is no JSON", because=str(error)[:200]) from error
 
 
-def processor(constraint: Constraint, model: Any, *, max_new_tokens: int | None = None) -> Any:
+def processor(constraint: CompiledGrammar, model: Any, *, max_new_tokens: int | None = None) -> Any:
     """Return the processor of a constraint for a model of Outlines that runs transformers, llama.cpp or mlx-lm.
 
     Raises: ConstrainedError: for models behind an interface, which take no processors.
     """
     kind = type(model).__name__
     if kind in ("Transformers", "TransformersMultiModal"):
-        return constraint.logits_processor(max_new_tokens=max_new_tokens)
+        from constrained.integrations import transformers
+
+        return transformers.logits_processor(constraint, max_new_tokens=max_new_tokens)
     if kind == "LlamaCpp":
         from constrained.integrations import llama_cpp
 
@@ -132,10 +134,10 @@ def generator(model: Any, output_type: Any, *, max_new_tokens: int | None = None
 
     max_new_tokens: every text ends as a word within so many tokens.
     """
-    if isinstance(output_type, Constraint):
+    if isinstance(output_type, CompiledGrammar):
         constraint = output_type
     else:
-        constraint = compile(
+        constraint = compile_grammar(
             output_type if isinstance(output_type, Grammar) else grammar_of(output_type), vocabulary_of_model(model)
         )
     return Generator(model, processor=processor(constraint, model, max_new_tokens=max_new_tokens))

@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from constrained.engine.constraint import Constraint
+from constrained.engine.compiled import CompiledGrammar, Kind
 from constrained.engine.options import CompileOptions
 from constrained.engine.tokens.saved import replace_file
 from constrained.engine.tokens.vocabulary import Vocabulary
@@ -55,7 +55,7 @@ _FORMAT_ARGUMENTS = (
 
 
 def save(
-    constraint: Constraint,
+    constraint: CompiledGrammar,
     path: str | os.PathLike[str],
     formats: Mapping[str, ChatFormat] | None = None,
 ) -> None:
@@ -86,7 +86,8 @@ def load(
     *,
     formats: Mapping[str, ChatFormat] | None,
     options: Mapping[str, Any],
-) -> Constraint:
+    kind: type[Kind],
+) -> Kind:
     """Return the constraint that a file describes; see `Constraint.load`."""
     unknown = sorted(options.keys() - set(_BOUNDS))
     if unknown:
@@ -116,7 +117,7 @@ def load(
             "the file's grammar is another one today", where=str(path),
             because="what its calls make has another fingerprint: it was written by another version, or changed",
             instead="compile again, and save")
-    constraint = Constraint(grammar, table, CompileOptions(spell_missing=content["spell_missing"], **options))
+    constraint = kind(grammar, table, CompileOptions(spell_missing=content["spell_missing"], **options))
     constraint.remember(content["visited"])
     return constraint
 

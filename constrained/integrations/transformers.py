@@ -35,7 +35,7 @@ import numpy.typing as npt
 import torch
 from transformers import Cache, GenerationMixin, LogitsProcessor, LogitsProcessorList, StoppingCriteriaList
 
-from constrained.engine.constraint import Constraint
+from constrained.engine.compiled import CompiledGrammar
 from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.bitmask import lacks_memory
 from constrained.errors import ConstrainedError, VocabularyError
@@ -57,7 +57,7 @@ MaxNewTokens: TypeAlias = int | Sequence[int | None] | Literal["generate"] | Non
 
 
 def logits_processor(
-    constraints: Constraint | Sequence[Constraint | None],
+    constraints: CompiledGrammar | Sequence[CompiledGrammar | None],
     *,
     prompt_length: int | None = None,
     max_new_tokens: MaxNewTokens = None,
@@ -76,6 +76,15 @@ def logits_processor(
     return GrammarProcessor(constraints, prompt_length, max_new_tokens)
 
 
+def generation_kwargs(constraint: CompiledGrammar, max_new_tokens: int | None = None, **own: Any) -> dict[str, Any]:
+    """Return the arguments of `generate` for a constraint; see `Constraint.generation_kwargs`."""
+    stop = constraint.vocabulary.stop
+    ends = {"eos_token_id": sorted(constraint.stop), "pad_token_id": min(stop)} if stop else {}
+    most = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
+    processor = logits_processor(constraint, max_new_tokens=max_new_tokens)
+    return {**ends, **most, **own, "logits_processor": [*own.pop("logits_processor", ()), processor]}
+
+
 class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     """Sets the logits of forbidden tokens to -inf; may be used again, with other prompts, and by several threads.
 
@@ -88,7 +97,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     def __init__(
         self,
-        constraints: Constraint | Sequence[Constraint | None],
+        constraints: CompiledGrammar | Sequence[CompiledGrammar | None],
         prompt_length: int | None = None,
         max_new_tokens: MaxNewTokens = None,
     ) -> None:
@@ -286,20 +295,20 @@ def _allow(bits: npt.NDArray[np.int32], tokens: Collection[int]) -> None:
         unsigned[token >> 5] |= np.uint32(1 << (token & 31))
 
 
-def _listed(constraints: Constraint | Sequence[Constraint | None]) -> tuple[Constraint | None, ...]:
+def _listed(constraints: CompiledGrammar | Sequence[CompiledGrammar | None]) -> tuple[CompiledGrammar | None, ...]:
     """Return the constraints of the rows.
 
     Raises: ConstrainedError: there are none at all.  VocabularyError: they are for different vocabularies.
     """
     listed = (
         (constraints,)
-        if isinstance(constraints, Constraint)
+        if isinstance(constraints, CompiledGrammar)
         else tuple(constraints)
         if isinstance(constraints, Sequence)
         else ()
     )
     given = [constraint for constraint in listed if constraint is not None]
-    if not given or not all(isinstance(constraint, Constraint) for constraint in given):
+    if not given or not all(isinstance(constraint, CompiledGrammar) for constraint in given):
         raise ConstrainedError(
             f"not constraints: {type(constraints).__name__}",
             instead="compile(grammar, vocabulary), or a list of such",

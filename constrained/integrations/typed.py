@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from constrained.engine.constraint import Constraint, compile
+from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.formats import ChatFormat
@@ -35,7 +35,7 @@ _JSON_TYPES = {None, type(None), bool, int, float, str, list, dict, Any, object}
 class Wanted:
     """The language of the answers, and how one is read."""
 
-    grammar: Grammar | Constraint
+    grammar: Grammar | CompiledGrammar
     read: Callable[[str], Any]
 
 
@@ -61,19 +61,22 @@ def generate(
     """
     import torch
 
+    from constrained.integrations.transformers import generation_kwargs
+
     if not (hasattr(model, "generate") and hasattr(model, "config")):
         instead = "generate(model, tokenizer, prompt, wanted)"
         raise ConstrainedError(f"not a model: {type(model).__name__}", because="it has no generate()", instead=instead)
     found = wanted_of(wanted, tools, tool_choice, parallel_tool_calls)
     size = model.config.get_text_config().vocab_size
-    given = found.grammar.vocabulary if isinstance(found.grammar, Constraint) else vocabulary
+    given = found.grammar.vocabulary if isinstance(found.grammar, CompiledGrammar) else vocabulary
     if given is not None:
         check_vocabulary(given, tokenizer, size)
     vocabulary = given or vocabulary_of(tokenizer, size=size)
-    constraint = found.grammar if isinstance(found.grammar, Constraint) else compile(found.grammar, vocabulary)
+    grammar = found.grammar
+    constraint = grammar if isinstance(grammar, CompiledGrammar) else compile_grammar(grammar, vocabulary)
     inputs = _encoded(tokenizer, prompt, described(wanted, tools)).to(model.device)
     length = inputs["input_ids"].shape[1]
-    told = constraint.generation_kwargs(max_new_tokens=max_new_tokens) | {"max_new_tokens": max_new_tokens + 1}
+    told = generation_kwargs(constraint, max_new_tokens) | {"max_new_tokens": max_new_tokens + 1}
     with torch.no_grad():
         output = model.generate(**inputs, **told, **options)  # the one more is for a stop token
     if output.shape[0] != 1:
@@ -105,7 +108,7 @@ def wanted_of(
     """
     if tools is not None and not isinstance(wanted, ChatFormat):
         raise ConstrainedError("tools without a chat format", instead='ChatFormat.load("hermes") in place of a type')
-    if isinstance(wanted, (Grammar, Constraint)):
+    if isinstance(wanted, (Grammar, CompiledGrammar)):
         return Wanted(wanted, str)
     if isinstance(wanted, ChatFormat):
         grammar = wanted.grammar(tools or [], tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls)

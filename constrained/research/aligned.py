@@ -32,7 +32,7 @@ from constrained.research.models import Floats, NextToken, Seed
 from constrained.research.trace import unpacked
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
     from constrained.engine.matcher import Matcher
 
 RECENT = 8  # prefixes of which all probabilities are kept
@@ -58,7 +58,7 @@ class Aligned:
 
     def __init__(
         self,
-        constraint: Constraint,
+        constraint: CompiledGrammar,
         next_token: NextToken,
         prompt: Sequence[int],
         *,

@@ -33,7 +33,7 @@ from constrained.research.words import Letter, length_of, spelled
 from constrained.work import metered, spend, working_on
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
 
 Term = frozenset[Config]  # a sum of products, before calls are followed; none: nothing goes on so
 Pair = tuple[Term, Term]
@@ -64,7 +64,7 @@ class Comparison:
         return None if self.symbols is None else spelled([*self.symbols])
 
 
-def language_equal(first: Constraint, second: Constraint, up_to: int | None = None) -> Comparison:
+def language_equal(first: CompiledGrammar, second: CompiledGrammar, up_to: int | None = None) -> Comparison:
     """Compare the words of two constraints, of at most `up_to` symbols (None: of any length, as far as the work of the
     first constraint goes).
 
@@ -171,7 +171,7 @@ class _Readings:
 class _Terms:
     """The states of one constraint as terms."""
 
-    def __init__(self, constraint: Constraint) -> None:
+    def __init__(self, constraint: CompiledGrammar) -> None:
         options, special = constraint.options, constraint.vocabulary.special
         self._kernel = MergedKernel(
             constraint.vocabulary, specials=special, max_configurations=options.max_configurations

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from constrained.engine.constraint import Constraint, compile
+from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, SchemaError, VocabularyError, shown
 from constrained.grammar.ir import Grammar
@@ -92,7 +92,7 @@ def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vo
         stop=[],
         size=256 + len(special),
     )
-    whole = compile(grammar, letters)
+    whole = compile_grammar(grammar, letters)
     with metered(), working_on("alternatives of a grammar"):
         words = [word for word in read if _reads(whole, word, letters)]
         used = _needed(grammar, words, letters)
@@ -141,13 +141,13 @@ def _unread(
 ) -> list[Sequence[int | str]]:
     """Return the words that are none of a grammar."""
     try:
-        constraint = compile(grammar, letters)
+        constraint = compile_grammar(grammar, letters)
     except GrammarError:  # it has no word at all
         return words
     return [word for word in words if not _reads(constraint, word, letters)]
 
 
-def _reads(constraint: Constraint, word: Sequence[int | str], letters: Vocabulary) -> bool:
+def _reads(constraint: CompiledGrammar, word: Sequence[int | str], letters: Vocabulary) -> bool:
     matcher = constraint.matcher()
     spend(1 + 3 * len(word))
     for symbol in word:

@@ -24,7 +24,7 @@ from constrained.work import metered, spend, working_on
 if TYPE_CHECKING:
     from constrained.engine.budget.completion import Completions
     from constrained.engine.budget.lookahead import Lookahead
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
     from constrained.grammar.symbols import Symbol as Part
 
 TRIES = 1000
@@ -32,10 +32,12 @@ LONGEST = 24  # choices of a walk
 TEXT = (0, 0, 0)  # among ranges of bytes: one of a text
 LETTERS = range(0x20, 0x7F)
 
-_kept: WeakKeyDictionary[Constraint, dict[Part, Completions]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[CompiledGrammar, dict[Part, Completions]] = WeakKeyDictionary()
 
 
-def derive(constraint: Constraint, rng: random.Random, up_to: int, weights: Mapping[str, Sequence[float]]) -> bytes:
+def derive(
+    constraint: CompiledGrammar, rng: random.Random, up_to: int, weights: Mapping[str, Sequence[float]]
+) -> bytes:
     """Return a word of at most `up_to` symbols; weights: rule → one number for each of its alternatives.
 
     Raises: GrammarError: weights of no rule, or of another number of alternatives; no derivation as short was found.
@@ -71,7 +73,7 @@ def _fit(given: object, count: int) -> bool:
 
 
 def _drawn(
-    constraint: Constraint,
+    constraint: CompiledGrammar,
     rng: random.Random,
     up_to: int,
     weights: Mapping[str, Sequence[float]],
@@ -103,7 +105,7 @@ def _drawn(
     return word
 
 
-def _alone(constraint: Constraint, part: Part) -> Completions:
+def _alone(constraint: CompiledGrammar, part: Part) -> Completions:
     """Return the ways through a single pattern or schema; kept with the constraint."""
     known = _kept.setdefault(constraint, {})
     found = known.get(part)
@@ -113,7 +115,7 @@ def _alone(constraint: Constraint, part: Part) -> Completions:
     return found
 
 
-def _walked(constraint: Constraint, ways: Completions, rng: random.Random, most: int) -> list[Letter] | None:
+def _walked(constraint: CompiledGrammar, ways: Completions, rng: random.Random, most: int) -> list[Letter] | None:
     """Return a walk of random length and the shortest way from there; of fewer steps where that is too long, None where
     it is too long from the start.
     """
@@ -131,7 +133,7 @@ def _walked(constraint: Constraint, ways: Completions, rng: random.Random, most:
 
 
 def _stepped(
-    constraint: Constraint, tracker: Lookahead, state: int, rng: random.Random
+    constraint: CompiledGrammar, tracker: Lookahead, state: int, rng: random.Random
 ) -> tuple[Letter, int, bool] | None:
     """Return a random symbol that may come next, where it leads, and whether there was a choice; None where the text is
     at its end.

@@ -16,7 +16,7 @@ from constrained.research.models import NextToken, normalised
 from constrained.research.trace import unpacked
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
 
 Key = TypeVar("Key", bound=Hashable)
 MOST = 100_000  # sequences
@@ -32,7 +32,7 @@ class Distributions:
 
 
 def distributions(
-    constraint: Constraint, next_token: NextToken, prompt: Sequence[int], *, max_new_tokens: int
+    constraint: CompiledGrammar, next_token: NextToken, prompt: Sequence[int], *, max_new_tokens: int
 ) -> Distributions:
     """Return both distributions, exactly.
 

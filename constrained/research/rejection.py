@@ -30,7 +30,7 @@ from constrained.research.models import Floats, NextToken, Seed
 from constrained.research.trace import probabilities
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
     from constrained.engine.matcher import Matcher
 
 FEW = 0.5  # resample where the effective number of particles is below this share of them
@@ -75,7 +75,7 @@ def allowed_draw(logs: Floats, accepts: Callable[[int], bool], chance: np.random
 
 
 def particles(
-    constraint: Constraint,
+    constraint: CompiledGrammar,
     next_token: NextToken,
     prompt: Sequence[int],
     *,
@@ -116,7 +116,7 @@ def shares(drawn: Sequence[Particle]) -> Floats:
 
 
 def draw(
-    constraint: Constraint,
+    constraint: CompiledGrammar,
     next_token: NextToken,
     prompt: Sequence[int],
     *,

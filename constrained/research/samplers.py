@@ -16,13 +16,13 @@ from constrained.research.models import NextTokens, Seed
 from constrained.research.rejection import draw
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
 
 CustomGenerate = Callable[..., Any]
 Draw = Callable[[list[int], int, Seed], list[int]]  # prompt, most tokens, seed of the row → tokens
 
 
-def asap(constraint: Constraint, *, rounds: int = 32, seed: int | None = None) -> CustomGenerate:
+def asap(constraint: CompiledGrammar, *, rounds: int = 32, seed: int | None = None) -> CustomGenerate:
     """Return grammar-aligned decoding: of each prompt, `rounds` draws to learn from, then one for each row; see
     `aligned`.  seed: None: what torch draws next, as `generate` does.
     """
@@ -43,7 +43,7 @@ def asap(constraint: Constraint, *, rounds: int = 32, seed: int | None = None) -
     return method
 
 
-def awrs(constraint: Constraint, *, particles: int = 16, seed: int | None = None) -> CustomGenerate:
+def awrs(constraint: CompiledGrammar, *, particles: int = 16, seed: int | None = None) -> CustomGenerate:
     """Return adaptive weighted rejection sampling: each row is drawn by weight from its own particles; see
     `rejection`.  seed: None: what torch draws next, as `generate` does.
     """
@@ -69,7 +69,8 @@ def _temperature(generation_config: Any) -> float:
 
 
 def _rows(
-    constraint: Constraint, input_ids: Any, attention_mask: Any, generation_config: Any, drawn: Draw, seed: int | None
+    constraint: CompiledGrammar, input_ids: Any, attention_mask: Any, generation_config: Any, drawn: Draw,
+    seed: int | None,
 ) -> Any:
     """Return the prompts with what is drawn behind them, filled up to one length; a stop token beyond it is left out,
     as `generate` does.

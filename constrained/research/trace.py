@@ -24,7 +24,7 @@ from constrained.errors import ConstrainedError, NothingAllowed, shown
 from constrained.research.models import Floats, entropy, next_token_of, normalised, prompt_ids
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
     from constrained.engine.matcher import Matcher
     from constrained.engine.tokens.vocabulary import Vocabulary
 
@@ -117,7 +117,7 @@ class Trace:
 
 
 def trace(
-    constraint: Constraint,
+    constraint: CompiledGrammar,
     model: Any,
     prompt: Any = "",
     *,

@@ -20,7 +20,7 @@ from constrained.errors import ConstrainedError, GrammarError, shown
 from constrained.work import metered, spend, working_on
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
 
 Letter = int | str  # a byte, or the name of a special token
 Moves = tuple[tuple[tuple[Letter, ...], int], ...]  # symbols that lead to the same state, and that state
@@ -29,7 +29,7 @@ Moves = tuple[tuple[tuple[Letter, ...], int], ...]  # symbols that lead to the s
 class LetterAutomaton:
     """The automaton of a constraint, without its vocabulary: states, moves, which states end a word."""
 
-    def __init__(self, constraint: Constraint) -> None:
+    def __init__(self, constraint: CompiledGrammar) -> None:
         self._constraint = constraint
         self._kernel, self.start = constraint.place()
         self._moves: dict[int, Moves] = {}
@@ -74,7 +74,7 @@ class LetterAutomaton:
         return counts[state, length]
 
 
-def count(constraint: Constraint, up_to: int) -> int:
+def count(constraint: CompiledGrammar, up_to: int) -> int:
     """Return how many words have at most `up_to` symbols.
 
     Cost: (states within `up_to` symbols) × `up_to` additions.
@@ -85,7 +85,7 @@ def count(constraint: Constraint, up_to: int) -> int:
         return sum(automaton.count(automaton.start, length) for length in range(length_of(up_to) + 1))
 
 
-def enumerate_words(constraint: Constraint, up_to: int) -> Iterator[bytes]:
+def enumerate_words(constraint: CompiledGrammar, up_to: int) -> Iterator[bytes]:
     """Yield the words of at most `up_to` symbols, shorter ones first, equal ones in the order of their symbols; special
     tokens by name.
     """
@@ -94,7 +94,7 @@ def enumerate_words(constraint: Constraint, up_to: int) -> Iterator[bytes]:
         yield from map(spelled, _of_length(constraint, automaton, length))
 
 
-def _of_length(constraint: Constraint, automaton: LetterAutomaton, length: int) -> Iterator[list[Letter]]:
+def _of_length(constraint: CompiledGrammar, automaton: LetterAutomaton, length: int) -> Iterator[list[Letter]]:
     """Yield the words of one length; every step leads to a word, so none is for nothing."""
     with metered(constraint.options.budget()):
         if not automaton.count(automaton.start, length):
@@ -129,7 +129,7 @@ def _ordered(automaton: LetterAutomaton, state: int, left: int) -> Iterator[tupl
     return iter(sorted(live, key=lambda move: (isinstance(move[0], str), move[0])))
 
 
-def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
+def sample(constraint: CompiledGrammar, rng: random.Random, up_to: int) -> bytes:
     """Return a word of at most `up_to` symbols, every one equally likely.
 
     Raises: GrammarError: no word is as short.  LimitExceeded: there are too many states to count the words.

@@ -8,7 +8,7 @@ import pytest
 
 import constrained as c
 from benchmarks import always_finished
-from constrained.engine.constraint import logits_processor
+from constrained.api import logits_processor
 
 
 @pytest.mark.parametrize("mode", sorted(always_finished.MODES))

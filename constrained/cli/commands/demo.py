@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from constrained.api import compile
 from constrained.cli.commands.generate import stop_ids
 from constrained.cli.console import print_table
 from constrained.cli.generation import Sampling, generate, trace
@@ -14,7 +15,6 @@ from constrained.cli.inputs import JsonOption, read_model
 from constrained.cli.samples import OWN_PROMPT, PROMPT, TOOLS
 from constrained.default_model import prompt_of
 from constrained.default_model.questions import OWN_TOOLS
-from constrained.engine.constraint import compile
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.formats import ChatFormat
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from constrained.api import compile
 from constrained.cli.console import results_only
 from constrained.cli.generation import Sampling, prompt_text
 from constrained.cli.generation import generate as run_model
@@ -39,7 +40,6 @@ from constrained.cli.languages import (
     UnsupportedOption,
     WhitespaceOption,
 )
-from constrained.engine.constraint import compile
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat

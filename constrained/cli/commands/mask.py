@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from rich.columns import Columns
 
+from constrained.api import compile
 from constrained.cli.console import console
 from constrained.cli.inputs import (
     ChoiceOption,
@@ -34,7 +35,6 @@ from constrained.cli.languages import (
     UnsupportedOption,
     WhitespaceOption,
 )
-from constrained.engine.constraint import compile
 from constrained.engine.matcher import Matcher
 from constrained.errors import ConstrainedError, Rejected
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from constrained.api import compile
 from constrained.cli.console import print_table
 from constrained.cli.generation import prompt_text
 from constrained.cli.inputs import (
@@ -22,7 +23,6 @@ from constrained.cli.inputs import (
 )
 from constrained.cli.languages import LanguageOptions, LarkOption, RegexOption, TextsOption
 from constrained.cli.samples import PROMPT, TOOLS
-from constrained.engine.constraint import compile
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.research.page import figures
 from constrained.research.trace import Trace

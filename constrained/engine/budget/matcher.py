@@ -43,7 +43,7 @@ from constrained.work import thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
 
 Place = tuple[int, "tuple[int, ...] | None"]  # state of the tracker; the completion that is kept, None: the state's own
 Found = TypeVar("Found")
@@ -60,7 +60,7 @@ class BudgetedMatcher(Matcher):
 
     __slots__ = ("budget", "soft_close", "_completions", "_places")
 
-    def __init__(self, constraint: Constraint, budget: int, soft_close: int = 0) -> None:
+    def __init__(self, constraint: CompiledGrammar, budget: int, soft_close: int = 0) -> None:
         super().__init__(constraint)
         self.budget, self.soft_close = _checked(budget, "budget"), _checked(soft_close, "soft_close")
         self._completions = constraint.completions()
@@ -292,7 +292,7 @@ def _checked(value: object, name: str) -> int:
     return found
 
 
-def _read_again(constraint: Constraint, budget: int, soft_close: int, tokens: Sequence[int]) -> BudgetedMatcher:
+def _read_again(constraint: CompiledGrammar, budget: int, soft_close: int, tokens: Sequence[int]) -> BudgetedMatcher:
     matcher = BudgetedMatcher(constraint, budget, soft_close)
     for token in tokens:
         matcher.advance(token)

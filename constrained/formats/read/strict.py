@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from constrained.engine.constraint import compile
+from constrained.engine.compiled import compile_grammar
 from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import GrammarError, Rejected
@@ -44,7 +44,7 @@ def _byte_vocabulary(names: frozenset[str]) -> Vocabulary:
 def deviation(turn: Turn, grammar: Grammar, definition: Definition) -> Wrong | None:
     """Return where a text leaves the grammar, or None."""
     vocabulary = _byte_vocabulary(frozenset({*definition.tokens.values(), *grammar.specials}))
-    matcher = compile(grammar, vocabulary).matcher()
+    matcher = compile_grammar(grammar, vocabulary).matcher()
     place = 0
     for piece, is_token in turn.pieces():
         if is_token:

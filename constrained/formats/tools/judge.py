@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import jsonschema
 from jsonschema.exceptions import best_match
 
-from constrained.engine.constraint import Constraint, compile
+from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.engine.twin.automaton import DEAD
 from constrained.errors import LimitExceeded, Rejected, SchemaError, UnsupportedSchema
@@ -62,7 +62,7 @@ _QUICKLY = 10_000  # units of a machine's work for longer arguments, before a ma
 class _Machine:
     """What reads arguments of a schema; None: the engine cannot compile it exactly."""
 
-    constraint: Constraint | None
+    constraint: CompiledGrammar | None
 
 
 _compiled: Recent[_Machine] = Recent(most=256, most_bytes=1 << 20)
@@ -87,7 +87,7 @@ class Judge:
         return self._worded(arguments) or unknown
 
     @staticmethod
-    def _walks(constraint: Constraint, written: bytes) -> bool:
+    def _walks(constraint: CompiledGrammar, written: bytes) -> bool:
         """Return whether a text is a word, at the cost of the work at hand."""
         matcher, outer = constraint.matcher(), current()
         mine = Budget(None if outer is None else outer.left // _PER_UNIT)
@@ -132,7 +132,7 @@ class Judge:
         return Misfit(_pointer(map(str, path)), _OTHERS, place, _short(because), _one_of(at.keys()), unknown=True)
 
 
-def _reads(constraint: Constraint, text: bytes) -> bool:
+def _reads(constraint: CompiledGrammar, text: bytes) -> bool:
     """Return whether a text is a word; False: a matcher has to tell, as where it takes much work.
 
     PERF: 16 bytes 1 µs, with a matcher 5; a megabyte a tenth of what a matcher takes.
@@ -163,7 +163,7 @@ def _machine(schema: Mapping[str, Any], closed: bool) -> _Machine:
     try:
         machine = embed(schema, whitespace="compact", closed=closed)
         grammar = Grammar({"start": Rule("start", ((Embedded("arguments", machine),),))})
-        return _Machine(compile(grammar, _bytes()))
+        return _Machine(compile_grammar(grammar, _bytes()))
     except UnsupportedSchema:
         return _Machine(None)
 

@@ -15,7 +15,7 @@ import torch
 from transformers import LogitsProcessorList, StoppingCriteria
 
 from constrained.engine.batch import fill_masks
-from constrained.engine.constraint import Constraint
+from constrained.engine.compiled import CompiledGrammar
 from constrained.engine.matcher import Matcher
 from constrained.errors import ConstrainedError, NothingAllowed
 from constrained.integrations.sequences.rows import Ids, Row, Rows
@@ -25,7 +25,7 @@ class Generation:
     """What is known about one call of `generate`: where the prompts end, and the matchers of its rows."""
 
     def __init__(
-        self, constraints: Sequence[Constraint | None], budgets: Sequence[int | None], prompts: Ids, length: int,
+        self, constraints: Sequence[CompiledGrammar | None], budgets: Sequence[int | None], prompts: Ids, length: int,
         processors: LogitsProcessorList | None,
     ) -> None:
         self.length = length

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.constraint import Constraint
+from constrained.engine.compiled import CompiledGrammar
 from constrained.errors import ConstrainedError, LimitExceeded
 from constrained.integrations.sequences.rows import Rows
 
@@ -28,8 +28,8 @@ _log = logging.getLogger("constrained.sequences")
 class OneSequence:
     """Follows one sequence; may be used again, with other prompts."""
 
-    def __init__(self, constraint: Constraint, prompt_length: int | None, max_new_tokens: int | None) -> None:
-        if not isinstance(constraint, Constraint):
+    def __init__(self, constraint: CompiledGrammar, prompt_length: int | None, max_new_tokens: int | None) -> None:
+        if not isinstance(constraint, CompiledGrammar):
             raise ConstrainedError(
                 f"not a constraint: {type(constraint).__name__}", instead="compile(grammar, vocabulary)"
             )

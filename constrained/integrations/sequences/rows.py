@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.constraint import Constraint
+from constrained.engine.compiled import CompiledGrammar
 from constrained.engine.matcher import Matcher
 from constrained.errors import ConstrainedError, Rejected
 
@@ -80,7 +80,7 @@ def _read(matcher: Matcher, tokens: Iterable[int]) -> int:
 
 
 def budgets_of(
-    constraints: Sequence[Constraint | None], most: int | Sequence[int | None] | None
+    constraints: Sequence[CompiledGrammar | None], most: int | Sequence[int | None] | None
 ) -> tuple[int | None, ...]:
     """Return the tokens that each constraint's words may have, None: as many as they like; given as one number, or one
     each.
@@ -106,7 +106,9 @@ class Rows:
     Invariant: `_room[i, :_length]` is what `_rows[i]` is about; a matcher belongs to one row.
     """
 
-    def __init__(self, constraints: Sequence[Constraint | None], budgets: Sequence[int | None] | None = None) -> None:
+    def __init__(
+        self, constraints: Sequence[CompiledGrammar | None], budgets: Sequence[int | None] | None = None
+    ) -> None:
         self._constraints = tuple(constraints)
         self._budgets = budgets or (None,) * len(self._constraints)
         self._room: Ids = np.empty((0, 0), np.int64)  # what was seen last, and room for what comes

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
-from constrained.engine.constraint import Constraint, compile
+from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, shown
 from constrained.formats import ChatFormat
@@ -130,11 +130,11 @@ class Requests:
 
     def __init__(self, vocabulary: Vocabulary, warmer: Warmer | None = None) -> None:
         self.vocabulary, self._warmer = vocabulary, warmer
-        self._known: OrderedDict[bytes, Constraint] = OrderedDict()
+        self._known: OrderedDict[bytes, CompiledGrammar] = OrderedDict()
         self._bytes = 0  # of all keys
         self._lock = Lock()
 
-    def constraint(self, asked: Mapping[str, Any]) -> Constraint:
+    def constraint(self, asked: Mapping[str, Any]) -> CompiledGrammar:
         """Return the constraint that a request asks for.
 
         Raises: what `grammar_of` and `compile` raise.
@@ -145,14 +145,14 @@ class Requests:
             if found is not None and key is not None:
                 self._known.move_to_end(key)
                 return found
-        made = compile(grammar_of(asked), self.vocabulary)
+        made = compile_grammar(grammar_of(asked), self.vocabulary)
         if self._warmer is not None:
             self._warmer.add(made)
         if key is not None and len(key) <= _KEPT_BYTES >> 2:
             self._keep(key, made)
         return made
 
-    def _keep(self, key: bytes, made: Constraint) -> None:
+    def _keep(self, key: bytes, made: CompiledGrammar) -> None:
         with self._lock:
             self._bytes += 0 if key in self._known else len(key)
             self._known[key] = made

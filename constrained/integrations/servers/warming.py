@@ -23,7 +23,7 @@ from collections import deque
 from typing import Any
 from weakref import WeakSet, ref
 
-from constrained.engine.constraint import Constraint
+from constrained.engine.compiled import CompiledGrammar
 from constrained.errors import ConstrainedError, shown
 
 SLICE = 0.003  # seconds of work at a time
@@ -53,16 +53,16 @@ class Warmer:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._changed = threading.Condition()
-        self._todo: deque[tuple[ref[Constraint], float]] = deque()  # newest first, and the seconds left to each
+        self._todo: deque[tuple[ref[CompiledGrammar], float]] = deque()  # newest first, and the seconds left to each
         self._thread: threading.Thread | None = None
         self._working, self._closed = False, False
 
-    def add(self, constraint: Constraint) -> None:
+    def add(self, constraint: CompiledGrammar) -> None:
         """Warm a constraint, as soon as the one that is worked for has had its turn.
 
         Raises: ConstrainedError: it is no constraint, or the warmer is closed.
         """
-        if not isinstance(constraint, Constraint):
+        if not isinstance(constraint, CompiledGrammar):
             raise ConstrainedError(f"not a constraint: {shown(constraint)}", instead="compile(grammar, vocabulary)")
         if self._process != os.getpid():
             self._begin()
@@ -113,7 +113,7 @@ class Warmer:
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._closed, (time.monotonic() - began) * self._rest)
 
-    def _take(self) -> tuple[Constraint | None, float] | None:
+    def _take(self) -> tuple[CompiledGrammar | None, float] | None:
         """Return whose turn it is, once there is one; None where there will be no more."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._todo)
@@ -124,7 +124,7 @@ class Warmer:
             return constraint(), left
 
 
-def _goes_on(constraint: Constraint) -> bool:
+def _goes_on(constraint: CompiledGrammar) -> bool:
     """Warm a constraint for a slice; say whether there may be more to do."""
     end = time.monotonic() + SLICE
     try:

@@ -35,7 +35,7 @@ from constrained.grammar import Embedded, Literal, Pattern, Ref, Special, Symbol
 from constrained.work import metered, spend, working_on
 
 if TYPE_CHECKING:
-    from constrained.engine.constraint import Constraint
+    from constrained.engine.compiled import CompiledGrammar
 
 _MACHINE, _STATE = 10, 40  # units of work: to begin a machine, and to make a state of it
 
@@ -96,7 +96,7 @@ class Captures(Mapping[str, "tuple[Capture, ...]"]):
         return f"<table><tr><th>rule<th>place<th>text{''.join(f'<tr>{cell}' for cell in cells)}</table>"
 
 
-def captures(constraint: Constraint, text: str | Iterable[int]) -> Captures:
+def captures(constraint: CompiledGrammar, text: str | Iterable[int]) -> Captures:
     """Return what the named rules of a constraint's grammar derived in a word.
 
     text: the word, or its token ids; ids of stop tokens that the grammar does not name are left out.
@@ -110,7 +110,7 @@ def captures(constraint: Constraint, text: str | Iterable[int]) -> Captures:
         return _captured(constraint, text)
 
 
-def _captured(constraint: Constraint, text: str | Iterable[int]) -> Captures:
+def _captured(constraint: CompiledGrammar, text: str | Iterable[int]) -> Captures:
     vocabulary, grammar = constraint.vocabulary, constraint.bound_grammar
     special = {name: token for name, token in vocabulary.special.items() if name in grammar.specials}
     letters = _letters_of(text, special) if isinstance(text, str) else _letters(constraint, text, special)
@@ -139,7 +139,7 @@ def _captured(constraint: Constraint, text: str | Iterable[int]) -> Captures:
     return Captures(whole, rules, found)
 
 
-def _letters(constraint: Constraint, tokens: Iterable[int], special: Mapping[str, int]) -> list[Letter]:
+def _letters(constraint: CompiledGrammar, tokens: Iterable[int], special: Mapping[str, int]) -> list[Letter]:
     """Return what token ids spell.
 
     Raises: Rejected: one is no id, or stands for a special token that the grammar does not name.
@@ -192,7 +192,7 @@ class _Chart:
     derivation has parts with lower numbers.
     """
 
-    def __init__(self, constraint: Constraint, letters: list[Letter], special: Mapping[str, int]) -> None:
+    def __init__(self, constraint: CompiledGrammar, letters: list[Letter], special: Mapping[str, int]) -> None:
         grammar = constraint.bound_grammar
         self._rules = {name: rule.alternatives for name, rule in grammar.rules.items()}
         self._letters, self._special = letters, special

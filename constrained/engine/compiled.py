@@ -1,8 +1,8 @@
-"""Grammar + vocabulary → `Constraint`, the frozen thing that requests share; cursors over it are `Matcher`s.
+"""Grammar + vocabulary → `CompiledGrammar`, the frozen thing that requests share; cursors over it are `Matcher`s.
 
-Constraints over a vocabulary share a kernel, the growing cache of states and masks: machine states are compared by
+They share a kernel over a vocabulary, the growing cache of states and masks: machine states are compared by
 content, so what one grammar has met, such as "an array of strings", or the same tools in yesterday's request, is known
-to the next.  When the kernel passes its bound, constraints start a fresh one; matchers notice and replay their tokens,
+to the next.  When the kernel passes its bound, they start a fresh one; matchers notice and replay their tokens,
 a fraction of a microsecond each.  So memory is bounded without a single eviction rule, and nothing that a caller holds
 is ever invalid.
 
@@ -11,78 +11,28 @@ Tests: laws.py (mask = brute force on real vocabularies, both kernels), test_eng
 
 from __future__ import annotations
 
-import importlib
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from constrained.engine.ahead import prepare
 from constrained.engine.kernels import Kernel, kernel_class
-from constrained.engine.options import CACHE_BYTES, CompileOptions, options_of
+from constrained.engine.options import CompileOptions
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, needing
+from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError
 from constrained.once import once
 from constrained.tables import table
-from constrained.work import MAX_WORK, Preempted, begin, thread
+from constrained.work import Preempted, begin, thread
 
 if TYPE_CHECKING:
-    import random
-
     from constrained.engine.budget.completion import Completions
     from constrained.engine.matcher import Matcher
     from constrained.engine.warm import Explorer
-    from constrained.formats import ChatFormat
     from constrained.grammar import Grammar
-    from constrained.integrations.transformers import GrammarProcessor, MaxNewTokens
-    from constrained.research.compare import Comparison
-    from constrained.research.trace import Trace
-
-def compile(
-    grammar: Any,
-    vocabulary: Any,
-    *,
-    kernel: str | None = None,
-    spell_missing: bool = False,
-    cache_bytes: int = CACHE_BYTES,
-    max_configurations: int = 20_000,
-    max_work: int | None = MAX_WORK,
-    deadline: float | None = None,
-    cancelled: Callable[[], bool] | None = None,
-) -> Constraint:
-    """Return the constraint that keeps tokens of `vocabulary` inside the language of `grammar`.
-
-    grammar: a `Grammar`; or a JSON Schema or its text, a Python type or callable, a compiled pattern, a list of texts.
-    vocabulary: a `Vocabulary`; or a tokenizer, or a model of transformers, whose own tokenizer is loaded.
-    kernel: "compiled" or "plain"; default: the fastest installed.
-    spell_missing: special tokens that the vocabulary lacks are spelled as text.
-    cache_bytes: bound of the cache, which constraints with the same bounds share; at the bound it starts afresh.
-    max_work: units of work, about a microsecond each, for all operations together; each that computes something gets
-    max_work / 32 back, so that long generations go on while inputs made to be slow end.  None: no bound.
-    deadline: seconds that any one call may take.
-    cancelled: asked about every millisecond of work; true ends the call.
-
-    Cost: what the grammar's first state costs, of rules and patterns its first masks, of a large schema twice as much,
-    see `ahead`; else all happens when a generation first gets there, but for what looks like too much, see `rehearsal`.
-    Threads: a constraint may be shared; a matcher belongs to one thread at a time.
-    Raises: GrammarError: no word at all.  VocabularyError: the vocabulary lacks a special token that the grammar names.
-    LimitExceeded: too much work, here or in any method of a matcher, which is then unchanged; what has been computed
-    stays, and calls may be repeated.  ConstrainedError: an unknown kernel, a bound out of range.
-    """
-    if not hasattr(grammar, "start_state"):
-        grammar = importlib.import_module("constrained.integrations.held").grammar_of(grammar)
-    if not isinstance(vocabulary, Vocabulary):
-        vocabulary = importlib.import_module("constrained.integrations.held").vocabulary_of(vocabulary)
-    options = options_of(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled)
-    found = Constraint(grammar, vocabulary, options)
-    if getattr(grammar, "heavy", False) or getattr(grammar, "has_own_rules", False):
-        importlib.import_module("constrained.engine.rehearsal").rehearse(found)
-    prepare(found)
-    return found
 
 
-class Constraint:
+class CompiledGrammar:
     """A grammar bound to a vocabulary; frozen, shareable between threads and requests, picklable (load only pickles
     that you wrote).
     """
@@ -195,30 +145,6 @@ class Constraint:
             known = self._completions = made
         return known
 
-    def logits_processor(
-        self, *, prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None
-    ) -> GrammarProcessor:
-        """Return a transformers.LogitsProcessor; see `constrained.integrations.transformers`.
-
-        max_new_tokens: every text ends as a word within so many tokens ("generate": as many as `generate` was told),
-        see `matcher`.
-        """
-        return logits_processor(self, prompt_length=prompt_length, max_new_tokens=max_new_tokens)
-
-    def generation_kwargs(self, *, max_new_tokens: int | None = None, **own: Any) -> dict[str, Any]:
-        """Return what transformers' `generate` should be given: the processor, the tokens that end a sequence, and
-        padding.
-
-        ``model.generate(**inputs, **constraint.generation_kwargs(max_new_tokens=200))``: every text ends as a word
-        within 200 tokens.  own: further arguments of `generate`, which count where both say something, as
-        ``generation_kwargs(pad_token_id=0)``; processors are run before the constraint's.
-        """
-        stop = self.vocabulary.stop
-        ends = {"eos_token_id": sorted(self.stop), "pad_token_id": min(stop)} if stop else {}
-        most = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
-        processors = [*own.pop("logits_processor", ()), self.logits_processor(max_new_tokens=max_new_tokens)]
-        return {**ends, **most, **own, "logits_processor": processors}
-
     # -- before it is needed, and after the process --------------------------------------------------------------------
 
     def warm(
@@ -245,75 +171,10 @@ class Constraint:
 
     def _explored(self) -> Explorer:
         if self._explorer is None:
-            self._explorer = importlib.import_module("constrained.engine.warm").Explorer(self)
-        return cast("Explorer", self._explorer)
+            from constrained.engine.warm import Explorer
 
-    def save(
-        self, path: str | os.PathLike[str], *,
-        formats: Mapping[str, ChatFormat] | None = None,
-    ) -> None:
-        """Write the constraint into a file: the calls that made its grammar, fingerprints, and the places that `warm`
-        has visited.
-
-        formats: formats of one's own that the grammar is of, by name; `load` needs them too.
-        Raises: GrammarError: the grammar was made by hand, or of what JSON does not hold.  OSError.
-        """
-        importlib.import_module("constrained.integrations.stored").save(self, path, formats)
-
-    @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], vocabulary: Any, *,
-        formats: Mapping[str, ChatFormat] | None = None, **options: Any,
-    ) -> Constraint:
-        """Return the constraint that `save` wrote; no code and no masks are read: it may be a stranger's.
-
-        vocabulary: the one that it was saved with, or its tokenizer.  options: the bounds of `compile`; those of the
-        file's writer do not count.
-        Cost: a compile.  `warm` begins with the places that were saved.
-        Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.
-        ConstrainedError: the file holds no constraint.
-        """
-        stored = importlib.import_module("constrained.integrations.stored")
-        return cast("Constraint", stored.load(path, vocabulary, formats=formats, options=options))
-
-    # -- to study it: `constrained.research`, which loads with the first call ------------------------------------------
-
-    def trace(self, model: Any, prompt: Any = "", **options: Any) -> Trace:
-        """Let a model write and note every step: mask size, probability removed, entropy, time; see `research.trace`
-        for the options.
-        """
-        return cast("Trace", _research("trace").trace(self, model, prompt, **options))
-
-    def count(self, up_to: int) -> int:
-        """Return how many words have at most `up_to` symbols: bytes, and special tokens as one each."""
-        return int(_research("words").count(self, up_to))
-
-    def enumerate(self, up_to: int) -> Iterator[bytes]:
-        """Yield the words of at most `up_to` symbols, shorter ones first."""
-        return cast("Iterator[bytes]", _research("words").enumerate_words(self, up_to))
-
-    def sample(
-        self, rng: random.Random, up_to: int = 64, weights: Mapping[str, Sequence[float]] | None = None
-    ) -> bytes:
-        """Return a random word of at most `up_to` symbols: each equally likely; or by weights, rule → a number for each
-        alternative, equal ones for {}: then patterns and schemas are walked through, and a call of a tool takes
-        milliseconds.
-
-        Raises: GrammarError: no word is as short; weights that fit no rule.  LimitExceeded: too many states to count
-        the words.
-        """
-        return cast(
-            "bytes",
-            _research("words").sample(self, rng, up_to)
-            if weights is None
-            else _research("derive").derive(self, rng, up_to, weights),
-        )
-
-    def language_equal(self, other: Constraint, up_to: int | None = None) -> Comparison:
-        """Compare two languages up to words of so many symbols; the result is true if they agree, else it has a
-        shortest separating word.
-        """
-        return cast("Comparison", _research("compare").language_equal(self, other, up_to))
+            self._explorer = Explorer(self)
+        return self._explorer
 
     def place(self) -> tuple[Kernel, int]:
         """Return the kernel in use, with room for a text, a fresh one where it is full, and the state before words."""
@@ -347,38 +208,44 @@ class Constraint:
                 if not own and not kernel.is_gone():
                     return self._entered(own=True)
 
-    def __deepcopy__(self, _: Any) -> Constraint:
+    def __deepcopy__(self, _: Any) -> CompiledGrammar:
         return self  # frozen
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self.grammar, self.vocabulary, *astuple(self.options))
+        return _unpickled, (type(self), self.grammar, self.vocabulary, *astuple(self.options))
 
     def __repr__(self) -> str:
-        return f"<Constraint of {self.grammar!r} over {self.vocabulary!r}>"
+        return f"<{type(self).__name__} of {self.grammar!r} over {self.vocabulary!r}>"
 
     def _repr_html_(self) -> str:
         return table({"grammar": self.grammar, "vocabulary": self.vocabulary, "notes": self.notes or None})
 
 
-def logits_processor(
-    constraints: Constraint | Sequence[Constraint | None],
-    *,
-    prompt_length: int | None = None,
-    max_new_tokens: MaxNewTokens = None,
-) -> GrammarProcessor:
-    """Return a transformers.LogitsProcessor for a constraint, or for one each prompt of a batch (None: a row that may
-    say anything).
+Kind = TypeVar("Kind", bound=CompiledGrammar)
 
-    See `constrained.integrations.transformers`, which loads with the first call.
+
+def compile_grammar(
+    grammar: Grammar, vocabulary: Vocabulary, options: CompileOptions | None = None
+) -> CompiledGrammar:
+    """Return a grammar bound to a vocabulary; see `constrained.compile`, which is for people.
+
+    Raises: GrammarError: no word at all.  VocabularyError: the vocabulary lacks a special token that the grammar names.
+    LimitExceeded: too much work.
     """
-    with needing("make a logits processor", "transformers"):
-        integration = importlib.import_module("constrained.integrations.transformers")
-    made = integration.logits_processor(constraints, prompt_length=prompt_length, max_new_tokens=max_new_tokens)
-    return cast("GrammarProcessor", made)
+    return ready(CompiledGrammar(grammar, vocabulary, CompileOptions() if options is None else options))
 
 
-def _research(module: str) -> Any:
-    return importlib.import_module(f"constrained.research.{module}")
+def ready(found: Kind) -> Kind:
+    """Return what was compiled, after a probe of its cost where it may be large, and with its first states computed.
+
+    Raises: LimitExceeded: too much work.
+    """
+    if getattr(found.grammar, "heavy", False) or getattr(found.grammar, "has_own_rules", False):
+        from constrained.engine.rehearsal import rehearse
+
+        rehearse(found)
+    prepare(found)
+    return found
 
 
 def _named(grammar: Grammar) -> str | None:
@@ -396,5 +263,5 @@ def _named(grammar: Grammar) -> str | None:
     return f"rule {start}"
 
 
-def _unpickled(grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Constraint:
-    return Constraint(grammar, vocabulary, CompileOptions(*options))
+def _unpickled(kind: type[Kind], grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Kind:
+    return kind(grammar, vocabulary, CompileOptions(*options))
