@@ -8,6 +8,8 @@ BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(foreach depth,* */
 
 .PHONY: demo test exhaustive lint bench sanitize notebooks docs wheels hosts clean
 .DELETE_ON_ERROR:
+# Without compiled modules kept beside them each process translates 200 of ours again, half a second.
+unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(VENV)/.installed
 	$(BIN)/constrained demo
