@@ -13,7 +13,7 @@ from constrained.errors import GrammarError
 from constrained.formats.binding.frame import id_slot, terminal_of
 from constrained.formats.binding.rules import Alternatives, reached, texts_in
 from constrained.formats.binding.tagged import tags_of
-from constrained.formats.defining.definition import Change, Definition
+from constrained.formats.defining.definition import Change, Definition, Sign
 from constrained.formats.defining.shapes import refused
 
 _SPECIAL = re.compile(r"<[|｜][^<>|｜\s]*[|｜]>")  # as most vocabularies spell special tokens
@@ -41,10 +41,10 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
         raise refused(
             file, "payload", "it is missing, and the grammar has a rule 'tool_call', whose arguments it describes"
         )
-    for part in definition.tool_prompt:
-        if part.role not in definition.messages.values():
+    for key, role in _speakers(definition):
+        if role not in definition.messages.values():
             known = ", ".join(dict.fromkeys(definition.messages.values()))
-            raise refused(file, "tool_prompt", f"no message is by {part.role!r}", f"a role of [messages]: {known}")
+            raise refused(file, key, f"no message is by {role!r}", f"a role of [messages]: {known}")
     for place, rule in _texts(definition, rules):
         if rule not in rules:
             raise refused(file, place, f"its grammar has no rule {rule!r}")
@@ -84,7 +84,19 @@ def check_tokens_of(definition: Definition, rules: Alternatives, file: str) -> N
             raise refused(file, "markers", f"the grammar has no text {marker!r}")
 
 
+def _speakers(definition: Definition) -> Iterator[tuple[str, str]]:
+    yield from (("tool_prompt", part.role) for part in definition.tool_prompt)
+    yield from (("results", role) for role in definition.results)
+    yield from ((key, sign.by) for key, sign in _signs(definition))
+
+
+def _signs(definition: Definition) -> Iterator[tuple[str, Sign]]:
+    for name, option in definition.options.items():
+        yield from ((f"options.{name}.told", sign) for sign in option.told.values())
+
+
 def _tokens(definition: Definition) -> Iterator[tuple[str, str]]:
+    yield from ((key, sign.token) for key, sign in _signs(definition) if sign.token is not None)
     yield from ((f"stops.{rule}", name) for rule, names in definition.stops.items() for name in names)
     if definition.payload is not None and definition.payload.quote is not None:
         yield "payload.quote", definition.payload.quote

@@ -19,10 +19,12 @@ from constrained.formats.defining.shapes import (
     BUILTIN,
     CALLS,
     CHANGE,
+    CONSTRAINTS,
     ELEMENTS,
     MEMBER,
     PAYLOAD,
     REASONING,
+    SIGN,
     TOOL_PROMPT,
     TableShape,
     check_shape,
@@ -32,6 +34,7 @@ from constrained.formats.payload.elements import Elements
 
 ENTRY = "assistant_turn"
 PLACES = ("first", "before the first user", "before the last user")  # of the list of tools
+RESULTS = ("tool", "observation", "ipython", "environment")  # what formats call those who answer calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,25 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Sign:
+    """By what a conversation tells that an option is on: a message by a role, of a speaker, with a special token or a
+    text that fits a regular expression; speaker and token by their names in the grammar.
+    """
+
+    by: str
+    name: str | None = None
+    token: str | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Option:
     """A choice that the caller makes.
 
     Either one of the `values`, or, where there are `members`, a list of some of them (None: unknown, nothing changes):
     members[name] = (change where the list has the name, change where it has not).  `generated`: the value where a turn
-    is generated and nothing is said; `default`: where one is read.
+    is generated and nothing is said; `default`: where one is read.  `told`: True, or a member → the sign by which a
+    conversation tells of it.
     """
 
     about: str
@@ -62,6 +78,7 @@ class Option:
     values: Mapping[str | bool, Change]
     members: Mapping[str, tuple[Change, Change]]
     generated: object = None
+    told: Mapping[object, Sign] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +185,8 @@ class Definition:
     that end them, by name.  `messages` maps the rules of messages to roles; `slots` maps rules to those that they
     stand for when a text is read; texts of `escaped` rules have Python's escapes.  `tool_list`: where the message
     of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.  `tool_prompt`: what else is
-    told of tools.  `notes`: what a published reader of the format cannot take, by the reader's name.
+    told of tools.  `notes`: what a published reader of the format cannot take, by the reader's name.  `results`: the
+    roles of those who answer calls.  `constraints`: rules across messages → who keeps them, "always" or "strict".
     """
 
     title: str
@@ -194,6 +212,8 @@ class Definition:
     tool_list: str | None
     tool_prompt: tuple[ToolPrompt, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    results: tuple[str, ...] = ()
+    constraints: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -211,8 +231,8 @@ _SHAPE = TableShape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
     **dict.fromkeys(("specials", "markers", "reserved", "call_markers", "not_answers", "escaped"), "a list of texts"),
     **dict.fromkeys(("spellings", "thoughts", "messages", "slots", "notes"), "a table of texts"),
-    "stops": "a table of lists of texts", "not_responses": "a list of tables",
-    **dict.fromkeys(("variant", "payload", "calls", "reasoning"), "a table"),
+    "results": "a list of texts", "stops": "a table of lists of texts", "not_responses": "a list of tables",
+    **dict.fromkeys(("variant", "payload", "calls", "reasoning", "constraints"), "a table"),
     **dict.fromkeys(("builtins", "options", "tool_prompt"), "a table of tables"),
 })  # fmt: skip
 _NEEDED = TableShape(_SHAPE.keys, ("title", "specification", "specials", "stops"))
@@ -294,7 +314,23 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
             _tool_prompt(value, f"tool_prompt.{name}", file) for name, value in table.get("tool_prompt", {}).items()
         ),
         notes=dict(table.get("notes", {})),
+        results=tuple(table.get("results", [role for role in RESULTS if role in table.get("messages", {}).values()])),
+        constraints=_constraints(table.get("constraints", {}), file),
     )
+
+
+def _constraints(table: dict[str, Any], file: str) -> dict[str, str]:
+    check_shape(table, CONSTRAINTS, file, "constraints")
+    return dict(table)
+
+
+def _sign(table: dict[str, Any], where: str, file: str) -> Sign:
+    check_shape(table, SIGN, file, where)
+    try:
+        re.compile(table.get("text", ""))
+    except re.error as error:
+        raise refused(file, f"{where}.text", str(error), "a regular expression") from error
+    return Sign(**table)
 
 
 def _payload(table: dict[str, Any], file: str) -> Payload:
@@ -367,9 +403,14 @@ def _option(table: dict[str, Any], where: str, file: str) -> Option:
             None,
             {},
             {name: _member(value, f"{where}.members.{name}", file) for name, value in table["members"].items()},
+            told={
+                name: _sign(value["told"], f"{where}.members.{name}.told", file)
+                for name, value in table["members"].items()
+                if "told" in value
+            },
         )
     words = {"true": True, "false": False}
-    named = {key: value for key, value in table.items() if key not in ("about", "default", "generated")}
+    named = {key: value for key, value in table.items() if key not in ("about", "default", "generated", "told")}
     check_shape(named, TableShape(dict.fromkeys(named, "a table")), file, where)
     values: dict[str | bool, Change] = {
         words.get(key, key): _change(value, f"{where}.{key}", file) for key, value in named.items()
@@ -381,7 +422,10 @@ def _option(table: dict[str, Any], where: str, file: str) -> Option:
             raise refused(
                 file, f"{where}.{key}", f"{table[key]!r} is none of its values", f"one of: {', '.join(named)}"
             )
-    return Option(table["about"], table["default"], values, {}, table.get("generated", table["default"]))
+    told = {True: _sign(table["told"], f"{where}.told", file)} if "told" in table else {}
+    if told and values.keys() != {True, False}:
+        raise refused(file, f"{where}.told", "it belongs to an option that is true or false, or to a member of a list")
+    return Option(table["about"], table["default"], values, {}, table.get("generated", table["default"]), dict(told))
 
 
 def _member(table: dict[str, Any], where: str, file: str) -> tuple[Change, Change]:

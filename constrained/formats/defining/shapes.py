@@ -45,7 +45,11 @@ class TableShape:
 CHANGE = TableShape({
     "drop": "a list of texts", "replace": "a table of texts", "avoid": "a list of texts", "notes": "a table of texts",
 })  # fmt: skip
-MEMBER = TableShape({"present": "a table", "absent": "a table"}, ("present", "absent"))
+MEMBER = TableShape({"present": "a table", "absent": "a table", "told": "a table"}, ("present", "absent"))
+SIGN = TableShape(dict.fromkeys(("by", "name", "token", "text"), "a text"), ("by",))
+CONSTRAINTS = TableShape(dict.fromkeys((
+    "call_ids_differ", "calls_are_answered", "results_answer_calls", "results_in_order", "tools_are_listed",
+), ("always", "strict")))  # fmt: skip
 BUILTIN = TableShape(
     {"rule": "a text", "arguments": "a table of texts", "avoid": "a list of texts"}, ("rule", "arguments")
 )

@@ -17,6 +17,7 @@ from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, Rejected, VocabularyError, shown
 from constrained.formats.binding.request import TurnRequest, make_request, read_options
 from constrained.formats.message import Message, Repair
+from constrained.formats.read.across import broken_rules, told
 from constrained.formats.read.inputs import Turn, certain, split_ids, split_text
 from constrained.formats.read.question import KINDS, Question, ask, offered
 from constrained.formats.read.reading import Reading, Terms, messages_of, read, repairs_behind
@@ -163,6 +164,9 @@ class Asked:
         options = self._canonical
         if self.chat.definition.repeat is None:
             options = {key: value for key, value in options.items() if key not in ("max_calls", "parallel_tool_calls")}
+        if self.kind == "conversation":
+            options = {**told(self.chat.definition, reading.messages), **options}
+            reading.wrong += broken_rules(reading.messages, self.chat.definition, strict=True)
         tools, options = self.request.tools, read_options(self.chat.definition, options)
         if self.name is not None and tools is not None:
             tools = tuple(tool for tool in tools if tool.name == self.name)
@@ -175,6 +179,7 @@ class Asked:
         if wrong is not None:
             place = wrong.place + len(self.prompt.text)
             reading.wrong.append(Wrong(place, wrong.layer, wrong.because, wrong.expected))
+        reading.wrong.sort(key=lambda found: found.place)
 
     def _check_choice(self, reading: Reading, *, partial: bool) -> None:
         choice, only = self.request.choice, self.request.only

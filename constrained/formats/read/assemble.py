@@ -51,10 +51,11 @@ class ReadCall:
 
 @dataclass(slots=True)
 class ReadMessage:
-    """A message and where it begins."""
+    """A message, where it begins, and where what it says it answers."""
 
     role: str
     place: int
+    said_place: int | None = None
     name: str | None = None
     call_id: str | None = None
     content: str = ""
@@ -263,10 +264,10 @@ class Assembler:
         self.message.content += str(json_of(f'"{text[start:place]}"'))
 
     def end_speaker(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self.message.name = text[start:place]
+        self.message.name, self.message.said_place = text[start:place], start
 
     def end_answered(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self.message.call_id = text[start:place]
+        self.message.call_id, self.message.said_place = text[start:place], start
 
     def end_call(self, _: str, start: int, place: int, text: Sliced) -> None:
         self.call.complete = True

@@ -16,6 +16,7 @@ from constrained.formats.payload.allowed import allowed_by
 from constrained.formats.payload.elements import read_elements
 from constrained.formats.payload.quoted import read_quoted
 from constrained.formats.payload.raw import ELEMENTS, arguments_of, json_of, meant_as_json
+from constrained.formats.read.across import broken_rules
 from constrained.formats.read.assemble import ReadCall, ReadMessage
 from constrained.formats.read.inputs import Turn
 from constrained.formats.read.question import Question
@@ -148,7 +149,6 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
     complete.
     """
     for number, message in enumerate(reading.messages, 1):
-        ids: set[str] = set()
         for index, call in enumerate(message.calls, 1):
             spend()
             if terms.most is not None and index > terms.most:
@@ -159,24 +159,12 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
                 break
             if call.broken:
                 continue
-            if call.id is not None and call.id in ids:
-                reading.wrong.append(
-                    Wrong(
-                        call.place,
-                        "structure",
-                        f"two calls have the id {call.id!r}",
-                        "another id",
-                        "call_id",
-                        number,
-                        index,
-                    )
-                )
-            ids |= {call.id} if call.id is not None else set()
             if call.complete or question.kind == "tool_call" and complete:
                 wrong = judged_call(call, question, terms, text, message.repairs)
                 if wrong is not None:
                     place, layer, because, expected, details = wrong
                     reading.wrong.append(Wrong(place, layer, because, expected, "tool_call", number, index, **details))
+    reading.wrong += broken_rules(reading.messages, question.definition, strict=False)
     return reading
 
 

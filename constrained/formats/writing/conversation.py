@@ -36,7 +36,6 @@ from constrained.grammar import Literal, Ref, Special, Symbol
 Span = tuple[int, int]  # characters, exclusive end
 
 
-RESULTS = ("tool", "observation", "ipython", "environment")  # the roles of those who answer calls
 # slot → what of a message it writes
 _TEXTS = {"content": "content", "string_content": "content", "speaker": "speaker", "answered": "answered"}
 _LONE = re.compile("[\ud800-\udfff]")
@@ -117,13 +116,16 @@ class _Telling:
         self._calls = _written_calls(rules, definition, messages, tools)
         self._texts = [_texts(message, definition) for message in answering(messages, definition, rules)]
         self._needed = [
-            {part for part, text in texts.items() if (message.role not in RESULTS if part in _GIVEN_AS else text)}
+            {part for part, text in texts.items() if (not self._answers_calls(message) if part in _GIVEN_AS else text)}
             for message, texts in zip(messages, self._texts, strict=True)
         ]
         self._call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
         # the last message that was begun, whether all of it could be said, how much, and that
         self._furthest = (-1, True, 0, _ConversationProgress())
         self._refused: dict[tuple[int, str], str] = {}  # of a message and a part of it: why that fits nowhere
+
+    def _answers_calls(self, message: Message) -> bool:
+        return message.role in self._definition.results
 
     def why_not(self) -> str:
         """Return what no derivation could say."""
@@ -240,7 +242,7 @@ def _chosen(text: str, listed: Sequence[str], message: Message, definition: Defi
     for one in listed:
         if text in (one, names.get(one, one)):
             return one
-    return listed[0] if message.role in RESULTS else text
+    return listed[0] if message.role in definition.results else text
 
 
 def _texts(message: Message, definition: Definition) -> dict[str, str]:
@@ -272,14 +274,14 @@ def answering(messages: Sequence[Message], definition: Definition, rules: Altern
     """
     found, waiting, written = [], list[tuple[ToolCall, str]](), 0
     for message in messages:
-        if message.role in RESULTS and waiting:
+        if message.role in definition.results and waiting:
             chosen = next(
                 (pair for pair in waiting if message.call_id is not None and message.call_id in (pair[0].id, pair[1])),
                 waiting[0],
             )
             waiting.remove(chosen)
             message = replace(message, name=message.name or chosen[0].name, call_id=chosen[1])
-        elif message.role not in RESULTS:
+        elif message.role not in definition.results:
             before = written if definition.repeat is not None and definition.repeat.per == "conversation" else 0
             waiting = [
                 (call, written_id(rules, definition, call, before + at)) for at, call in enumerate(message.tool_calls)

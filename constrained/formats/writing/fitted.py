@@ -14,9 +14,8 @@ from dataclasses import replace
 
 from constrained.formats.binding.frame import id_slot
 from constrained.formats.binding.rules import Alternatives
-from constrained.formats.defining.definition import Definition
+from constrained.formats.defining.definition import RESULTS, Definition
 from constrained.formats.message import Message
-from constrained.formats.writing.conversation import RESULTS
 from constrained.formats.writing.turn import fits
 
 _SYSTEM = ("system", "developer")
@@ -26,16 +25,16 @@ _GAP = "\n\n"  # between what a system and a user say, where one message says bo
 def fitted(messages: Sequence[Message], definition: Definition, rules: Alternatives) -> list[Message]:
     """Return messages that say the same in the roles, ids and order of a format."""
     roles = set(definition.messages.values())
-    found = [replace(message, role=_role(message.role, roles)) for message in messages]
+    found = [replace(message, role=_role(message.role, roles, definition)) for message in messages]
     found = _with_ids(found if roles & {*_SYSTEM} else _said_by_users(found), definition, rules)
-    return found if "answered" in definition.slots.values() else _in_order(found)
+    return found if "answered" in definition.slots.values() else _in_order(found, definition)
 
 
-def ways(messages: list[Message]) -> Iterator[list[Message]]:
+def ways(messages: list[Message], definition: Definition) -> Iterator[list[Message]]:
     """Yield messages as they are, and then for formats that have no such conversation: with a turn for each call, with
     a turn for text beside calls, with both.
     """
-    for way in (messages, single := _one_by_one(messages), _apart(messages), _apart(single)):
+    for way in (messages, single := _one_by_one(messages, definition), _apart(messages), _apart(single)):
         if way is messages or way != messages:
             yield way
 
@@ -46,9 +45,9 @@ def thought_of(definition: Definition) -> str | None:
     return next((kind for kind in kinds if "reasoning".startswith(kind)), None)
 
 
-def _role(role: str, roles: set[str]) -> str:
+def _role(role: str, roles: set[str], definition: Definition) -> str:
     """Return what a format calls a role; one that it has no name for stays, to be refused by it."""
-    alike = (*RESULTS, "function") if role in (*RESULTS, "function") else _SYSTEM if role in _SYSTEM else ()
+    alike = definition.results if role in (*RESULTS, "function") else _SYSTEM if role in _SYSTEM else ()
     return role if role in roles else next((one for one in alike if one in roles), role)
 
 
@@ -92,31 +91,31 @@ def _apart(messages: Sequence[Message]) -> list[Message]:
     return found
 
 
-def _runs(messages: Sequence[Message]) -> list[list[Message]]:
+def _runs(messages: Sequence[Message], definition: Definition) -> list[list[Message]]:
     """Return the messages, each with the results behind it."""
     runs: list[list[Message]] = []
     for message in messages:
-        if runs and message.role in RESULTS:
+        if runs and message.role in definition.results:
             runs[-1].append(message)
         else:
             runs.append([message])
     return runs
 
 
-def _in_order(messages: Sequence[Message]) -> list[Message]:
+def _in_order(messages: Sequence[Message], definition: Definition) -> list[Message]:
     """Return the messages with results in the order of the calls that they answer by id."""
     found: list[Message] = []
-    for first, *results in _runs(messages):
+    for first, *results in _runs(messages, definition):
         ids = [call.id for call in first.tool_calls]
         known = all(result.call_id is not None and result.call_id in ids for result in results)
         found += [first, *(sorted(results, key=lambda result: ids.index(result.call_id)) if known else results)]
     return found
 
 
-def _one_by_one(messages: Sequence[Message]) -> list[Message]:
+def _one_by_one(messages: Sequence[Message], definition: Definition) -> list[Message]:
     """Return the messages with each call in a turn of its own, and its result behind it."""
     found: list[Message] = []
-    for first, *results in _runs(messages):
+    for first, *results in _runs(messages, definition):
         calls = first.tool_calls
         if len(calls) < 2 or len(results) != len(calls):
             found += [first, *results]

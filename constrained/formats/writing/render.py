@@ -28,6 +28,7 @@ from constrained.formats.binding.request import parted
 from constrained.formats.binding.rules import Alternatives, alternatives_of
 from constrained.formats.defining.definition import Definition
 from constrained.formats.message import Message, Piece
+from constrained.formats.read.across import told
 from constrained.formats.read.inputs import Turn, split_text
 from constrained.formats.read.question import Question, ask
 from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of
@@ -35,7 +36,6 @@ from constrained.formats.read.simulating.trails import marks_of
 from constrained.formats.tools import read_tools
 from constrained.formats.writing.answers import is_json_answer
 from constrained.formats.writing.conversation import (
-    RESULTS,
     Span,
     learned,
     write_conversation,
@@ -79,9 +79,8 @@ def render(
             raise ConstrainedError(f"{name} is {shown(value)}", instead="True or False")
     others, own = parted(definition, tools)
     read = None if tools is None or definition.payload is None else read_tools(others)
-    rules = _rules(chat, definition, options)
     given_ids = [call.id for message in messages for call in message.tool_calls]
-    messages = fitted(messages, definition, rules)
+    messages = fitted(messages, definition, _rules(chat, definition, options))
     if prompted:
         messages = told_of_tools(messages, others, own, definition)
     if opens:
@@ -92,12 +91,14 @@ def render(
         def answers(text: str) -> bool:
             return is_json_answer(chat, text, known)
 
-        pieces, messages = _first(
-            messages, lambda messages: _split(write_conversation(rules, definition, messages, read, answers), names)
-        )
+        def written(messages: list[Message], options: Mapping[str, Any]) -> list[Piece]:
+            rules = _rules(chat, definition, options)
+            return _split(write_conversation(rules, definition, messages, read, answers), names)
+
+        pieces, messages, options = _first(messages, definition, options, written)
         turn = _turn(pieces, names)
         question = ask(chat.generic, definition, "conversation", options)
-        spans, said = _checked(question, Terms(read), turn, messages, rules)
+        spans, said = _checked(question, Terms(read), turn, messages, _rules(chat, definition, options))
     if opens:  # what stands before that of an answer which the model is to write itself
         *spans, (start, _) = spans
         pieces = _before(pieces, start)
@@ -128,19 +129,23 @@ def _rules(chat: ChatFormat, definition: Definition, options: Mapping[str, Any])
 
 
 def _first(
-    messages: list[Message], written: Callable[[list[Message]], list[Piece]]
-) -> tuple[list[Piece], list[Message]]:
-    """Return the pieces of the first of the `ways` of messages that the format has.  Raises: ConstrainedError: why it
-    has not the messages as they are.
+    messages: list[Message],
+    definition: Definition,
+    options: Mapping[str, Any],
+    written: Callable[[list[Message], Mapping[str, Any]], list[Piece]],
+) -> tuple[list[Piece], list[Message], Mapping[str, Any]]:
+    """Return the pieces of the first of the `ways` of messages that the format has, with the options that they tell of,
+    else without.  Raises: ConstrainedError: why it has not the messages as they are.
     """
     refused: ConstrainedError | None = None
-    for way in ways(messages):
-        try:
-            return written(way), way
-        except LimitExceeded:
-            raise
-        except ConstrainedError as error:
-            refused = refused or error
+    for chosen in ({**told(definition, messages), **options}, options):
+        for way in ways(messages, definition):
+            try:
+                return written(way, chosen), way, chosen
+            except LimitExceeded:
+                raise
+            except ConstrainedError as error:
+                refused = refused or error
     assert refused is not None
     raise refused
 
@@ -292,7 +297,7 @@ def _alike(read: Sequence[Message], given: Sequence[Message], question: Question
     repeat = question.definition.repeat
     ids = repeat is not None and repeat.ids == "unique"
     return len(read) == len(given) and all(
-        _plain(mine, theirs, ids=ids) == _plain(theirs, theirs, ids=ids)
+        _plain(mine, theirs, question, ids=ids) == _plain(theirs, theirs, question, ids=ids)
         and _same([call.arguments for call in mine.tool_calls], [call.arguments for call in theirs.tool_calls])
         for mine, theirs in zip(read, given, strict=True)
     )
@@ -316,7 +321,7 @@ def _same(one: object, other: object) -> bool:
     return True
 
 
-def _plain(message: Message, given: Message, *, ids: bool) -> Message:
+def _plain(message: Message, given: Message, question: Question, *, ids: bool) -> Message:
     """Return what is compared of a message, but for the arguments of its calls."""
     counts = [
         ids and at < len(given.tool_calls) and given.tool_calls[at].id is not None
@@ -329,4 +334,5 @@ def _plain(message: Message, given: Message, *, ids: bool) -> Message:
     thoughts = {kind: text for kind, text in message.thoughts.items() if text}
     found = replace(message, tool_calls=calls, thoughts=thoughts, stop=message.stop if given.stop is not None else None)
     # formats write them or not
-    return replace(found, name=given.name, call_id=given.call_id) if given.role in RESULTS else found
+    results = question.definition.results
+    return replace(found, name=given.name, call_id=given.call_id) if given.role in results else found
