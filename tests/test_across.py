@@ -74,7 +74,7 @@ TOLD = [  # format, what tells, a conversation that is valid only where it is to
     ("openchatml", "<|reason|>", "[BOS]<|im_start|>system\n{}\n<|im_end|>\n<|im_start|>user\nHi\n<|im_end|>\n<|im_start|>assistant\n<|start_reason|>x<|end_reason|>\nHo\n<|im_end|>[EOS]"),
     ("internlm2", "<|im_start|>system name=<|interpreter|>\nRun it.<|im_end|>\n", "{}<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<|action_start|><|interpreter|>\n```python\n1\n```<|action_end|><|im_end|>\n<|im_start|>environment name=<|interpreter|>\n1<|im_end|>"),
     ("llama3.1-json", "Environment: ipython", '<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{}<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n<|python_tag|>{{"type": "function", "name": "f", "parameters": {{}}}}<|eom_id|>'),
-    ("llama3.1-builtin", "Tools: wolfram_alpha", '<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nEnvironment: ipython\n{}<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n<|python_tag|>wolfram_alpha.call(query="1")<|eom_id|>'),
+    ("llama3.1-builtin", "wolfram_alpha", '<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nEnvironment: ipython\nTools: brave_search, {}<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n<|python_tag|>wolfram_alpha.call(query="1")<|eom_id|>'),
 ]  # fmt: skip
 
 

@@ -422,10 +422,10 @@ def _option(table: dict[str, Any], where: str, file: str) -> Option:
             raise refused(
                 file, f"{where}.{key}", f"{table[key]!r} is none of its values", f"one of: {', '.join(named)}"
             )
-    told = {True: _sign(table["told"], f"{where}.told", file)} if "told" in table else {}
+    told: dict[object, Sign] = {True: _sign(table["told"], f"{where}.told", file)} if "told" in table else {}
     if told and values.keys() != {True, False}:
         raise refused(file, f"{where}.told", "it belongs to an option that is true or false, or to a member of a list")
-    return Option(table["about"], table["default"], values, {}, table.get("generated", table["default"]), dict(told))
+    return Option(table["about"], table["default"], values, {}, table.get("generated", table["default"]), told)
 
 
 def _member(table: dict[str, Any], where: str, file: str) -> tuple[Change, Change]:

@@ -23,11 +23,15 @@ from constrained.work import spend
 _Rule = Callable[[Sequence[ReadMessage], Definition], Iterator[Wrong]]
 
 
-def broken_rules(messages: Sequence[ReadMessage], definition: Definition, *, strict: bool) -> Iterator[Wrong]:
-    """Yield where messages break the rules of a format that hold strictly, or those that always do."""
+def broken_rules(
+    messages: Sequence[ReadMessage], definition: Definition, *, strict: bool, offered: bool
+) -> Iterator[Wrong]:
+    """Yield where messages break the rules of a format that hold strictly, or those that always do; offered: the caller
+    says which tools there are, whatever messages list.
+    """
     wanted = "strict" if strict else "always"
     for name, held in definition.constraints.items():
-        if held == wanted:
+        if held == wanted and not (offered and name == "tools_are_listed"):
             yield from _RULES[name](messages, definition)
 
 

@@ -165,8 +165,9 @@ class Asked:
         if self.chat.definition.repeat is None:
             options = {key: value for key, value in options.items() if key not in ("max_calls", "parallel_tool_calls")}
         if self.kind == "conversation":
-            options = {**told(self.chat.definition, reading.messages), **options}
-            reading.wrong += broken_rules(reading.messages, self.chat.definition, strict=True)
+            definition, offered = self.chat.definition, self.terms.tools is not None
+            options = {**told(definition, reading.messages), **options}
+            reading.wrong += broken_rules(reading.messages, definition, strict=True, offered=offered)
         tools, options = self.request.tools, read_options(self.chat.definition, options)
         if self.name is not None and tools is not None:
             tools = tuple(tool for tool in tools if tool.name == self.name)

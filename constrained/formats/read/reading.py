@@ -164,7 +164,7 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
                 if wrong is not None:
                     place, layer, because, expected, details = wrong
                     reading.wrong.append(Wrong(place, layer, because, expected, "tool_call", number, index, **details))
-    reading.wrong += broken_rules(reading.messages, question.definition, strict=False)
+    reading.wrong += broken_rules(reading.messages, question.definition, strict=False, offered=terms.tools is not None)
     return reading
 
 

@@ -65,7 +65,7 @@ def tools_told(
     messages: Sequence[Message | Any], definition: Definition
 ) -> tuple[frozenset[str] | None, frozenset[str]]:
     """Return the names of the tools that messages list in JSON, as `told_of_tools` does or with other words around the
-    list, None where they list none; and those of the format's own that it would list by name and they do not.
+    list, None where they list none; and those of the format's own that are missing from a list of their names.
     """
     said = [message.content for message in messages if message.role == "tools"]
     named, unnamed = set[str](), set[str]()
@@ -75,7 +75,7 @@ def tools_told(
         texts = [message.content for message in messages if message.role == part.role and head in message.content]
         texts = [text[text.index(head) + len(head) :] for text in texts]
         lists = [text[: text.find(tail)] if tail and tail in text else text for text in texts]
-        if slot and part.own:
+        if slot and part.own and lists:
             unnamed |= set(part.own)
             named |= {name.strip() for text in lists for name in text.partition("\n")[0].split(part.between.strip())}
         elif slot and part.tool in (None, "{json}"):
