@@ -1,4 +1,6 @@
 """The format of a tokenizer: told by its chat template, its version or its tokens, or an error that says what is left.
+
+Templates are formats of ours: of each, what holds the texts of its row and prints what the format renders.
 """
 
 from __future__ import annotations
@@ -22,14 +24,50 @@ class Tokenizer:
         return {token: at for at, token in enumerate(self._tokens)}
 
 
+class Printing(Tokenizer):
+    """A tokenizer whose template prints what a format renders, with changes: text → another."""
+
+    def __init__(self, name, changes=(), begun=""):
+        super().__init__(" ".join(ROWS[name]["template"]))
+        self._chat, self._changes, self._begun = ChatFormat.load(name), changes, begun
+
+    def apply_chat_template(self, messages, tools=None, *, add_generation_prompt=False, tokenize=True):
+        assert not tokenize
+        text = self._chat.render_text(messages, tools, tool_prompt=False, add_generation_prompt=add_generation_prompt)
+        for old, new in self._changes:
+            text = text.replace(old, new)
+        return text + self._begun * add_generation_prompt
+
+
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if "template" in row])
 def test_a_template_tells_its_format(name):
-    assert ChatFormat.for_tokenizer(Tokenizer(" ".join(ROWS[name]["template"]))).name == name
-    listed = [
-        {"name": "default", "template": "{{ messages }}"},
-        {"name": "tool_use", "template": " ".join(ROWS[name]["template"])},
+    tokenizer = Printing(name)
+    assert ChatFormat.for_tokenizer(tokenizer).name == name
+    tokenizer.chat_template = [
+        {"name": "default", "template": "{{ messages }}"}, {"name": "tool_use", "template": tokenizer.chat_template},
     ]
-    assert ChatFormat.for_tokenizer(Tokenizer(listed)).name == name
+    assert ChatFormat.for_tokenizer(tokenizer).name == name
+
+
+@pytest.mark.parametrize(("name", "changes", "begun", "told"), [
+    ("qwen3.5", [("assistant\n", "assistant\n<think></think>")], "", "an answer differs at .*<think></think>Past the"),
+    ("qwen3.5", [("</think>\n\n", "</think>\n")], "", "a thought differs at"),
+    ("qwen3", [('"arguments"', '"parameters"')], "", "a call differs at .*parameters.*where the format has .*arguments"),
+    ("qwen3", [], "<think>\n</think>", r"no turn of the format begins with '<think>\\n</think>'"),
+    ("kimi-k2", [("assistant<|im_middle|>", "helper<|im_middle|>")], "", "an answer differs at .*helper"),
+    ("granite-4.0", [("Which way is north?", "")], "", "its chat template prints no answer"),
+])  # fmt: skip
+def test_a_template_that_prints_something_else_is_no_format_of_ours(name, changes, begun, told):
+    with pytest.raises(GrammarError, match=f"looks like that of '{name}', and {told}"):
+        ChatFormat.for_tokenizer(Printing(name, changes, begun))
+
+
+@pytest.mark.parametrize(("name", "begun"), [
+    ("qwen3.5", "<think>\n"), ("qwen3.5", "<think>\n\n</think>\n\n"), ("glm-4.7", "</think>"), ("deepseek-v3.1", "</think>"),
+    ("minimax-m2", "<think>\n"), ("kimi-k3", "<|open|>think<|sep|>"),
+])  # fmt: skip
+def test_a_template_may_begin_the_turn(name, begun):
+    assert ChatFormat.for_tokenizer(Printing(name, begun=begun)).name == name
 
 
 def test_rows_are_formats_with_their_own_tokens():
@@ -54,8 +92,10 @@ def test_tokens_tell_a_format(tokens, name):
 
 
 @pytest.mark.parametrize(("tokenizer", "told"), [
-    (Tokenizer("{% for message in messages %}"), "none of the known formats is told by its chat template"),
+    (Tokenizer("{% for message in messages %}{% endfor %}"), "none of the known formats is told by its chat template"),
+    (Tokenizer("{% for message in messages %}"), "chat template is no template"),
     (Tokenizer("<tool_call> <arg_key>"), "told by its chat template"),  # calls as GLM writes them, in turns of others
+    (Tokenizer("[TOOL_CALLS][ARGS]"), "looks like that of 'mistral-v13', and its chat template prints no answer"),
     (Tokenizer(None, ["｜DSML｜"]), "could be those of deepseek-v3.2-jinja, deepseek-v4"), (Tokenizer(None), "no chat template and no special tokens"),
     (Tokenizer(None, ["<|im_start|>", "<tool_call>", "<think>"]), "could be those of qwen3, qwen3-coder, qwen3.5"), (5, "int is no tokenizer"),
     (Tokenizer(None, ["[TOOL_CALLS]"]), "could be those of mistral-v3-tekken, mistral-v3-spm"), ("no/such/folder", "shows no tokenizer"),
@@ -65,12 +105,26 @@ def test_what_cannot_be_told_says_so(tokenizer, told):
         ChatFormat.for_tokenizer(tokenizer)
 
 
+# A template of ours: turns between tokens, a thought only where one is given, calls that it refuses.
+CHATML = """{#- <tool_call> -#}{%- for message in messages -%}
+{%- if message.tool_calls -%}{{- raise_exception("no calls: " + tools | tojson) -}}{%- endif -%}
+{{- "<|im_start|>" + message.role + "\n" -}}
+{% generation %}
+{%- if message.reasoning_content is defined -%}{{- "<think>\n" + message.reasoning_content + "\n</think>\n\n" -}}{%- endif -%}
+{{- message.content + eos_token -}}
+{% endgeneration %}
+{{- "\n" -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- "<|im_start|>assistant\n" -}}{%- endif -%}"""
+
+
 def test_a_folder_tells_its_format(tmp_path):
     config = tmp_path / "tokenizer_config.json"
-    config.write_text(json.dumps({"chat_template": "<|im_start|><tool_call><think>"}))
+    config.write_text(json.dumps({"chat_template": CHATML, "eos_token": {"content": "<|im_end|>"}, "bos_token": None}))
     assert ChatFormat.for_tokenizer(tmp_path).name == "qwen3"
-    (tmp_path / "chat_template.jinja").write_text("[TOOL_CALLS][ARGS]")
-    assert ChatFormat.for_tokenizer(str(tmp_path)).name == "mistral-v13"
+    (tmp_path / "chat_template.jinja").write_text(CHATML.replace("assistant", "model"))
+    with pytest.raises(GrammarError, match=r"an answer differs at .*model"):
+        ChatFormat.for_tokenizer(str(tmp_path))
     config.write_text("{")
     with pytest.raises(ConstrainedError, match="cannot read"):
         ChatFormat.for_tokenizer(tmp_path)

@@ -242,6 +242,29 @@ def test_a_conversation_of_another_interface_is_rendered_in_every_format(name):
         assert begun == chat.render_text(OPENAI, open_ended=True)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_prompt_may_begin_a_thought_or_leave_it_out(name):
+    """What is rendered is what a turn that `grammar` generates and `parse` reads goes on from."""
+    chat, asked = ChatFormat.load(name), [{"role": "user", "content": "Hi"}]
+    plain, reasoning = chat.render_text(asked, add_generation_prompt=True), chat.definition.reasoning
+    for thinking in (True, False):
+        if reasoning is None or not chat.definition.generates_thoughts or reasoning.closed is None and not thinking:
+            with pytest.raises(ConstrainedError, match=f"thinking is {thinking}"):
+                chat.render_text(asked, add_generation_prompt=True, thinking=thinking)
+            continue
+        begun = chat.generation_prompt(thinking)
+        assert chat.render_text(asked, add_generation_prompt=True, thinking=thinking) == plain + begun
+        assert chat.grammar(prompt=begun).stops
+        for message in (Message("Hi!"), Message("Hi!", thoughts={next(iter(chat.definition.thoughts)): "Greet."})):
+            if message.thoughts and not thinking:
+                continue
+            turn = chat.write(message)
+            if turn.startswith(begun):
+                assert chat.parse(turn.removeprefix(begun), prompt=begun).content == "Hi!"
+    with pytest.raises(ConstrainedError, match="without an answer to begin"):
+        ChatFormat.load("qwen3").render_text(asked, thinking=True)
+
+
 @pytest.mark.parametrize("name", ["hermes", "chatglm3", "qwen3"])
 def test_turns_without_weight_are_not_learned(name):
     chat = ChatFormat.load(name)

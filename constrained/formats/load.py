@@ -87,16 +87,23 @@ class ChatFormat:
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any) -> ChatFormat:
-        """Return the format that a tokenizer's model writes, told by its chat template, or by its special tokens where
-        it has none.
+        """Return the format that a tokenizer's model writes, told by its chat template, which must write what the
+        format writes, or by its special tokens where it has none.
 
         tokenizer: of transformers, tokenizers, tiktoken or mistral-common, or the path of its folder.
 
-        Raises: GrammarError: it cannot be told, or could be several; the message says which.
+        Raises: GrammarError: it cannot be told, or could be several; the message says which, or where they differ.
         """
-        from constrained.formats.defining.recognise import format_of
+        from constrained.formats.defining.recognise import format_of, look
+        from constrained.formats.writing.template import compared, template_of
 
-        return cls.load(format_of(tokenizer, shipped_folder()))
+        seen = look(tokenizer)
+        template = template_of(tokenizer, seen)
+
+        def differs(name: str) -> str:
+            return "" if template is None else compared(cls.load(name), template).differs
+
+        return cls.load(format_of(seen, shipped_folder(), differs))
 
     @property
     def title(self) -> str:
@@ -137,6 +144,35 @@ class ChatFormat:
         return ChatFormat(
             self.name, definition, respelled(self.generic, {old[name]: text for name, text in spellings.items()})
         )
+
+    def generation_prompt(self, thinking: bool | None = None) -> str:
+        """Return what stands of a turn behind the header of an answer, as `prompt` of `grammar`, `parse` and
+        `stream_parser` has it, and as ``render(…, add_generation_prompt=True, thinking=…)`` ends.
+
+        thinking: True, the beginning of a thought; False, what a template writes where the model shall not think.
+        None: nothing, the model begins on its own, which is what the three take for granted.
+
+        Raises: GrammarError: the format has no thoughts, or its templates cannot switch them off.
+
+        >>> ChatFormat.load("qwen3").generation_prompt(thinking=False)
+        '<think>\\n\\n</think>\\n\\n'
+        """
+        if thinking is None:
+            return ""
+        reasoning = self.definition.reasoning if self.definition.generates_thoughts else None
+        if not isinstance(thinking, bool):
+            raise GrammarError(f"thinking is {shown(thinking)}", instead="True, False or None")
+        if reasoning is None:
+            raise GrammarError(
+                f"thinking is {thinking}", because=f"the format {self.name!r} has no thoughts", instead="leave it out"
+            )
+        prompt = reasoning.prompt if thinking else reasoning.closed
+        if prompt is None:
+            raise GrammarError(
+                "thinking is False", because=f"no template of the format {self.name!r} can say so",
+                instead='grammar(reasoning="none")',
+            )
+        return prompt
 
     def grammar(
         self,

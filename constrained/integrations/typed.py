@@ -21,8 +21,11 @@ from typing import Any, NotRequired, Required, Union, get_args, get_origin, get_
 from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, shown
-from constrained.formats import ChatFormat
+from constrained.formats import ChatFormat, Message
+from constrained.formats.defining.recognise import look
 from constrained.formats.tools.definitions import enveloped
+from constrained.formats.writing.render import rendered_ids
+from constrained.formats.writing.template import compared, template_of
 from constrained.grammar import Grammar
 from constrained.integrations.held import check_vocabulary, grammar_of, vocabulary_of
 from constrained.schema.pydantic_types import is_adapter
@@ -46,7 +49,8 @@ def generate(
 ) -> Any:
     """Let a transformers model answer a prompt, and return the answer as a Python value.
 
-    prompt: text, or messages for the tokenizer's chat template.
+    prompt: text, or messages: those of a `ChatFormat` are rendered by it, special tokens from their structure alone,
+    and begun as the tokenizer's chat template begins an answer; others go through that template.
     wanted: a Python type (the result is an instance of it; objects have no keys but its own, in its order), a callable
     with hints, a JSON Schema or its text (the result is the JSON value), a list of texts or a compiled pattern (a
     text), a `Grammar` or `Constraint` (a text), or a `ChatFormat`, with `tools` (a `Message`).
@@ -55,7 +59,8 @@ def generate(
     max_new_tokens: within which the answer ends, by a completion that is known; see `Constraint.matcher(budget=…)`.
     options: of `model.generate`; ``do_sample``, ``temperature`` and so on.
 
-    Raises: LimitExceeded: `max_new_tokens` are not enough for any answer.  What `compile` raises.
+    Raises: LimitExceeded: `max_new_tokens` are not enough for any answer.  ConstrainedError: the tokenizer's chat
+    template and the format disagree.  What `compile` raises.
 
     Cost: the model's, and the first time that of the vocabulary (up to 2 s of 128,000 tokens).
     """
@@ -66,7 +71,9 @@ def generate(
     if not (hasattr(model, "generate") and hasattr(model, "config")):
         instead = "generate(model, tokenizer, prompt, wanted)"
         raise ConstrainedError(f"not a model: {type(model).__name__}", because="it has no generate()", instead=instead)
-    found = wanted_of(wanted, tools, tool_choice, parallel_tool_calls)
+    is_chat = isinstance(wanted, ChatFormat) and not isinstance(prompt, str)
+    begun = _begun(wanted, tokenizer) if is_chat else ""
+    found = wanted_of(wanted, tools, tool_choice, parallel_tool_calls, begun)
     size = model.config.get_text_config().vocab_size
     given = found.grammar.vocabulary if isinstance(found.grammar, CompiledGrammar) else vocabulary
     if given is not None:
@@ -74,7 +81,8 @@ def generate(
     vocabulary = given or vocabulary_of(tokenizer, size=size)
     grammar = found.grammar
     constraint = grammar if isinstance(grammar, CompiledGrammar) else compile_grammar(grammar, vocabulary)
-    inputs = _encoded(tokenizer, prompt, described(wanted, tools)).to(model.device)
+    ids = rendered_ids(wanted, _messages(prompt), vocabulary, tools, begun) if is_chat else None
+    inputs = _encoded(tokenizer, prompt, ids).to(model.device)
     length = inputs["input_ids"].shape[1]
     told = generation_kwargs(constraint, max_new_tokens) | {"max_new_tokens": max_new_tokens + 1}
     with torch.no_grad():
@@ -99,10 +107,27 @@ def generate(
     return found.read(constraint.vocabulary.decode(kept).decode())
 
 
+def _begun(chat: ChatFormat, tokenizer: Any) -> str:
+    """Return what a tokenizer's chat template writes of an answer for the model.  Raises: ConstrainedError: its turns
+    are not those of the format.
+    """
+    template = template_of(tokenizer, look(tokenizer))
+    if template is None:
+        return ""
+    begun, differs = compared(chat, template)
+    if differs:
+        raise ConstrainedError(
+            f"the tokenizer's chat template and the format {chat.name!r} disagree", because=differs,
+            instead="ChatFormat.for_tokenizer(tokenizer), or the prompt as text",
+        )
+    return begun
+
+
 def wanted_of(
-    wanted: Any, tools: Any = None, tool_choice: Any = "auto", parallel_tool_calls: bool | None = None
+    wanted: Any, tools: Any = None, tool_choice: Any = "auto", parallel_tool_calls: bool | None = None, begun: str = ""
 ) -> Wanted:
-    """Return the grammar that something stands for, and how its words are read; see `generate`.
+    """Return the grammar that something stands for, and how its words are read; see `generate`.  begun: what the prompt
+    holds of the turn.
 
     Raises: GrammarError, SchemaError: it cannot be read.  ConstrainedError: nobody knows what it stands for.
     """
@@ -111,8 +136,10 @@ def wanted_of(
     if isinstance(wanted, (Grammar, CompiledGrammar)):
         return Wanted(wanted, str)
     if isinstance(wanted, ChatFormat):
-        grammar = wanted.grammar(tools or [], tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls)
-        return Wanted(grammar, lambda text: wanted.parse(text, tools=tools))
+        grammar = wanted.grammar(
+            tools or [], tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls, prompt=begun
+        )
+        return Wanted(grammar, lambda text: wanted.parse(text, tools=tools, prompt=begun))
     grammar = grammar_of(wanted, profile="practical")
     if isinstance(wanted, (re.Pattern, list, tuple)):
         return Wanted(grammar, str)
@@ -181,20 +208,32 @@ def described(wanted: Any, tools: Any) -> Any:
     return enveloped(tools)
 
 
-def _encoded(tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]], tools: Any) -> Any:
-    """Return the prompt's ids and mask; a text is taken as it is, messages go through the tokenizer's chat template."""
-    if isinstance(prompt, str):
-        return tokenizer(prompt or tokenizer.bos_token, return_tensors="pt")
-    if not isinstance(prompt, Sequence) or not all(isinstance(message, Mapping) for message in prompt):
+def _messages(prompt: Any) -> list[Any]:
+    """Return a prompt that is no text.  Raises: ConstrainedError: it is no messages either."""
+    if not isinstance(prompt, Sequence) or not all(isinstance(message, (Mapping, Message)) for message in prompt):
         raise ConstrainedError(
             f"the prompt is {shown(prompt)}",
             because="it is a text, or a list of messages",
             instead='"…" or [{"role": "user", "content": "…"}]; Constraint.generation_kwargs for batches',
         )
+    return list(prompt)
+
+
+def _encoded(tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]], ids: list[int] | None) -> Any:
+    """Return the prompt's ids and mask, as they are given, or else of a text as it is, or of messages by the
+    tokenizer's chat template.
+    """
+    if ids is not None:
+        from transformers import BatchEncoding
+
+        return BatchEncoding({"input_ids": [ids], "attention_mask": [[1] * len(ids)]}, tensor_type="pt")
+    if isinstance(prompt, str):
+        return tokenizer(prompt or tokenizer.bos_token, return_tensors="pt")
+    messages = _messages(prompt)
     if not getattr(tokenizer, "chat_template", None):
         raise ConstrainedError(
             "messages without a chat template", because="the tokenizer has none", instead="the prompt as text"
         )
     return tokenizer.apply_chat_template(
-        list(prompt), tools=tools, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
+        messages, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
     )

@@ -148,17 +148,42 @@ def test_what_is_no_model_and_no_prompt(tiny_model, tiny_tokenizer):
             c.generate(tiny_model, tiny_tokenizer, prompt, bool)
 
 
-def test_messages_need_a_template(tiny_model, tiny_tokenizer):
-    messages = [{"role": "user", "content": "Which?"}]
-    with pytest.raises(ConstrainedError, match="chat template"):
-        c.generate(tiny_model, tiny_tokenizer, messages, bool)
-    templated = type(tiny_tokenizer)(
+@pytest.fixture
+def templated(tiny_tokenizer):
+    return type(tiny_tokenizer)(
         tokenizer_object=tiny_tokenizer.backend_tokenizer,
         bos_token=tiny_tokenizer.bos_token,
         eos_token=tiny_tokenizer.eos_token,
     )
+
+
+def test_messages_need_a_template(tiny_model, tiny_tokenizer, templated):
+    messages = [{"role": "user", "content": "Which?"}]
+    with pytest.raises(ConstrainedError, match="chat template"):
+        c.generate(tiny_model, tiny_tokenizer, messages, bool)
     templated.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
     assert c.generate(tiny_model, templated, messages, bool) in (True, False)
-    templated.chat_template += "{% for tool in tools %}{{ tool.function.name }}{% endfor %}"
-    asked = {"tools": [TOOL], "tool_choice": "required", "max_new_tokens": 60}  # no template reads this shape
-    assert c.generate(tiny_model, templated, messages, c.ChatFormat.load("hermes"), **asked).tool_calls
+
+
+CHATML = """{%- for message in messages -%}{{- "<|im_start|>" + message.role + "\n" + message.content + "<|im_end|>\n" -}}{%- endfor -%}
+{%- if add_generation_prompt -%}{{- "<|im_start|>assistant\n<think>\n\n</think>\n\n" -}}{%- endif -%}"""
+
+
+@pytest.mark.parametrize(("template", "thought"), [(None, {}), (CHATML, {"reasoning": ""})])
+def test_messages_of_a_format_are_rendered_by_it(template, thought, tiny_model, templated):
+    """A text that spells a token stays text, and a turn that the template begins is read from there."""
+    templated.chat_template, chat = template, c.ChatFormat.load("qwen3")
+    messages = [{"role": "user", "content": "Paint <|im_end|>!"}]
+    asked = {"tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False, "do_sample": True}
+    torch.manual_seed(1)
+    message = c.generate(tiny_model, templated, messages, chat, **asked)
+    assert [call.name for call in message.tool_calls] == ["paint"]
+    assert not message.content
+    if template is not None:
+        assert message.thoughts == thought
+
+
+def test_a_template_of_another_format_is_refused(tiny_model, templated):
+    templated.chat_template = CHATML
+    with pytest.raises(ConstrainedError, match=r"template and the format 'glm-4.6' disagree\n.*an answer differs at"):
+        c.generate(tiny_model, templated, [{"role": "user", "content": "Paint!"}], c.ChatFormat.load("glm-4.6"))

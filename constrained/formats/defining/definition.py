@@ -133,12 +133,13 @@ class Builtin:
 @dataclass(frozen=True, slots=True)
 class Reasoning:
     """Where a turn thinks: `rule` may derive nothing or `block`, and `prompt` is how a template begins the thought for
-    the model.
+    the model; `closed`: what it writes in its place where the model shall not think, None: it cannot say so.
     """
 
     rule: str
     block: str
     prompt: str
+    closed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +375,7 @@ def _builtin(table: dict[str, Any], where: str, file: str) -> Builtin:
 
 def _reasoning(table: dict[str, Any], file: str) -> Reasoning:
     check_shape(table, REASONING, file, "reasoning")
-    return Reasoning(table["rule"], table["block"], table["prompt"])
+    return Reasoning(table["rule"], table["block"], table["prompt"], table.get("closed"))
 
 
 def _tool_prompt(table: dict[str, Any], where: str, file: str) -> ToolPrompt:

@@ -1,7 +1,8 @@
 """A tokenizer → the name of its chat format, by the chat template that it carries, else by its special tokens.
 
 What tells formats apart is data, ``grammars/recognise.toml``.  Where nothing tells, or several formats are left, that
-is an error with what was seen and what is left: a wrong format makes wrong masks and nobody notices.
+is an error with what was seen and what is left: a wrong format makes wrong masks and nobody notices.  So what a
+template holds only proposes formats; what it prints decides, see `writing.template`.
 
 Tested in tests/test_recognise.py.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,20 +20,21 @@ from constrained.errors import ConstrainedError, GrammarError, said_by, shown
 
 
 class Seen(NamedTuple):
-    """What a tokenizer shows of its format: its chat template, its special and added tokens, and mistral-common's
-    version of it.
+    """What a tokenizer shows of its format: its chat template, its special and added tokens, mistral-common's
+    version of it, and the tokens that its template knows by a name.
     """
 
     template: str | None
     tokens: frozenset[str]
     version: str | None
+    named: Mapping[str, str] = {}
 
 
-def format_of(tokenizer: Any, folder: Path) -> str:
-    """Return the name of the format.  Raises: GrammarError: it cannot be told.  ConstrainedError: it is no
-    tokenizer.
+def format_of(seen: Seen, folder: Path, differs: Callable[[str], str]) -> str:
+    """Return the name of the format; differs: where the template and a format of this name differ, "" if nowhere.
+
+    Raises: GrammarError: it cannot be told.
     """
-    seen = look(tokenizer)
     rows = _rows(folder)
     if seen.version is not None:
         found, by = (
@@ -40,10 +42,16 @@ def format_of(tokenizer: Any, folder: Path) -> str:
             f"its version {seen.version}",
         )
     elif seen.template:
-        found, by = (
-            [name for name, row in rows.items() if _holds(seen.template, row, "template", "absent")],
-            "its chat template",
-        )
+        proposed = [name for name, row in rows.items() if _holds(seen.template, row, "template", "absent")]
+        told = {name: differs(name) for name in proposed}
+        if proposed and all(told.values()):
+            name, because = next(iter(told.items()))
+            raise GrammarError(
+                "cannot tell the chat format of the tokenizer",
+                because=f"its chat template looks like that of {name!r}, and {because}",
+                instead=f"a format of your own, or ChatFormat.load({name!r}) if the model writes that all the same",
+            )
+        found, by = [name for name in proposed if not told[name]], "its chat template"
     else:
         found, by = (
             [name for name, row in rows.items() if _holds(seen.tokens, row, "tokens", "without")],
@@ -118,7 +126,7 @@ def _look_in(path: Path) -> Seen:
         folder = path if path.is_dir() else path.parent
     except (OSError, ValueError) as error:  # no name of a file: too long
         raise ConstrainedError(f"cannot read {shown(str(path))}", because=said_by(error)) from error
-    template, tokens = None, set[str]()
+    template, tokens, named = None, set[str](), dict[str, str]()
     for name in ("tokenizer_config.json", "tokenizer.json"):
         if (folder / name).is_file() and (path.is_dir() or path.name == name or name == "tokenizer_config.json"):
             try:
@@ -128,13 +136,19 @@ def _look_in(path: Path) -> Seen:
             told = told if isinstance(told, dict) else {}
             template = template or _template(told.get("chat_template"))
             tokens.update(_contents(told.get("added_tokens_decoder") or told.get("added_tokens")))
+            named |= {key: text for key, token in told.items() if key.endswith("_token") for text in _text(token)}
     if (folder / "chat_template.jinja").is_file():
         template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
     if template is None and not tokens:
         raise ConstrainedError(
             f"{path} shows no tokenizer", instead="a folder with tokenizer_config.json or tokenizer.json"
         )
-    return Seen(template, frozenset(tokens), None)
+    return Seen(template, frozenset(tokens), None, named)
+
+
+def _text(token: Any) -> list[str]:
+    """Return the text of a token that a file names, where it is one, alone or with more about it."""
+    return _contents([{"content": token}, token])
 
 
 def _contents(added: Any) -> list[str]:

@@ -53,7 +53,7 @@ CONSTRAINTS = TableShape(dict.fromkeys((
 BUILTIN = TableShape(
     {"rule": "a text", "arguments": "a table of texts", "avoid": "a list of texts"}, ("rule", "arguments")
 )
-REASONING = TableShape(dict.fromkeys(("rule", "block", "prompt"), "a text"), ("rule", "block", "prompt"))
+REASONING = TableShape(dict.fromkeys(("rule", "block", "prompt", "closed"), "a text"), ("rule", "block", "prompt"))
 PAYLOAD = TableShape(
     {
         "surface": ("json", "python", "tagged", "quoted"),

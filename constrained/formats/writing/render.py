@@ -64,19 +64,23 @@ class Rendered:
 
 
 def render(
-    chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: Mapping[str, Any]
+    chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: Mapping[str, Any],
+    begun: str = "",
 ) -> Rendered:
-    """Return the canonical text of messages.
+    """Return the canonical text of messages; begun: what stands of the turn that is to be written.
 
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
     """
     options = dict(options)
     prompted, opens = options.pop("tool_prompt", True), options.pop("add_generation_prompt", False)
+    begun = begun or chat.generation_prompt(options.pop("thinking", None))
     definition = under(chat.definition, options)
     messages = read_messages(given, thought_of(definition))
     for name, value in (("tool_prompt", prompted), ("add_generation_prompt", opens)):
         if not isinstance(value, bool):
             raise ConstrainedError(f"{name} is {shown(value)}", instead="True or False")
+    if begun and not opens:
+        raise ConstrainedError("thinking without an answer to begin", instead="add_generation_prompt=True beside it")
     others, own = parted(definition, tools)
     read = None if tools is None or definition.payload is None else read_tools(others)
     given_ids = [call.id for message in messages for call in message.tool_calls]
@@ -101,7 +105,7 @@ def render(
         spans, said = _checked(question, Terms(read), turn, messages, _rules(chat, definition, options))
     if opens:  # what stands before that of an answer which the model is to write itself
         *spans, (start, _) = spans
-        pieces = _before(pieces, start)
+        pieces = _split([*_before(pieces, start), (begun, True)], names)
         turn = _turn(pieces, names)
     turns = [message for message in messages if message.role == "assistant"]
     spans = [span for span, message in zip(spans, turns, strict=False) if message.weight]
@@ -182,6 +186,13 @@ def ids_of(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tupl
     with metered(None if current() is not None else Budget(MAX_WORK * 2)), working_on("the texts of the messages"):
         ids, places = _tokens(chat, rendered, vocabulary)
         return ids, _in_spans(places, rendered.spans)
+
+
+def rendered_ids(
+    chat: ChatFormat, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object, begun: str
+) -> list[int]:
+    """Return the ids of messages and of the header of an answer with what its turn begins with."""
+    return ids_of(chat, render(chat, messages, tools, {"add_generation_prompt": True}, begun), vocabulary)[0]
 
 
 def _tokens(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
