@@ -81,8 +81,8 @@ def generate(
     vocabulary = given or vocabulary_of(tokenizer, size=size)
     grammar = found.grammar
     constraint = grammar if isinstance(grammar, CompiledGrammar) else compile_grammar(grammar, vocabulary)
-    ids = rendered_ids(wanted, _messages(prompt), vocabulary, tools, begun) if is_chat else None
-    inputs = _encoded(tokenizer, prompt, ids).to(model.device)
+    prompted = rendered_ids(wanted, _messages(prompt), vocabulary, tools, begun) if is_chat else None
+    inputs = _encoded(tokenizer, prompt, prompted).to(model.device)
     length = inputs["input_ids"].shape[1]
     told = generation_kwargs(constraint, max_new_tokens) | {"max_new_tokens": max_new_tokens + 1}
     with torch.no_grad():
@@ -103,8 +103,7 @@ def generate(
         )
     # a format's own stop is a part of the turn
     own = constraint.vocabulary.names.get(ids[end]) in constraint.grammar.stops
-    kept = ids[: end + own]
-    return found.read(constraint.vocabulary.decode(kept).decode())
+    return found.read(constraint.vocabulary.decode(ids[: end + own]).decode())
 
 
 def _begun(chat: ChatFormat, tokenizer: Any) -> str:
