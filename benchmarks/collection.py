@@ -52,15 +52,27 @@ def read(path: Path, count: int | None, seed: int = 1) -> list[dict[str, Any]]:
 
     Raises: ConstrainedError: it cannot be read, or holds none.
     """
-    try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
-            rows = [json.loads(line) for line in file]
-        rows = [row for row in rows if any(test["valid"] for test in row["tests"])]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConstrainedError("cannot read the schemas", where=str(path), because=str(error)[:200]) from error
+    rows = [row for row in rows_of(path) if any(test["valid"] for test in row["tests"])]
     if not rows:
         raise ConstrainedError("no schema with a valid test", where=str(path))
     return rows if count is None or count >= len(rows) else random.Random(seed).sample(rows, count)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """Return what a file of schemas holds.
+
+    Raises: ConstrainedError: it cannot be read.
+    """
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        return [{"id": row["id"], "schema": row["schema"], "tests": [*map(_test, row["tests"])]} for row in rows]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConstrainedError("cannot read the schemas", where=str(path), because=str(error)[:200]) from error
+
+
+def _test(test: dict[str, Any]) -> dict[str, Any]:
+    return {"data": test["data"], "valid": test["valid"]}
 
 
 def main(path: Path, count: int | None, *, record: Path | None = None, repetitions: int = 3) -> None:

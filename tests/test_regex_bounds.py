@@ -4,6 +4,7 @@ definitions.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import shutil
@@ -180,6 +181,31 @@ def test_conditions_are_read_once_for_all_bounds_on_the_length():
 def test_the_length_of_one_text_answers_for_other_bounds():
     assert [regex.is_empty(bounded(most)) for most in reversed(range(16))] == [False] * 12 + [True] * 4
     assert regex.example(bounded(4)) == "a12Z"
+
+
+TOGETHER = ["ab1", "b12", "bc1", "c12", "ca1", "a12", "z"]
+
+
+def holding(texts: list[str], most: int) -> regex.Expr:
+    """Return the texts of at most so many letters and digits that hold all of some texts."""
+    return intersect(regex.repeat(parse_python("[a-z0-9]"), 0, most), *map(parse_ecma, texts))
+
+
+@pytest.mark.parametrize("texts", [TOGETHER[:size] for size in range(2, 8)])
+def test_what_holds_many_texts_has_the_length_that_they_need_together(texts):
+    def joined(text: str, other: str) -> str:
+        return text + other[next(n for n in range(len(other), -1, -1) if text.endswith(other[:n])) :]
+
+    shortest = min(len(functools.reduce(joined, order)) for order in itertools.permutations(texts))
+    with metered(Budget(100_000)):
+        for most in range(2 * len(texts) + 5):
+            assert regex.is_empty(holding(texts, most)) is (most < shortest), most
+
+
+def test_a_complement_of_complements_is_an_intersection():
+    one, other, third = map(parse_ecma, ("a1", "b2", "c3"))
+    assert complement(regex.union(complement(one), complement(other), third)) is intersect(one, other, complement(third))
+    assert intersect(one, regex.union(complement(one), other)) is intersect(one, other)
 
 
 @pytest.mark.parametrize(

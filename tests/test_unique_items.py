@@ -104,6 +104,13 @@ SCHEMAS = {
         minContains=2,
     ),
     "counted texts": distinct({"type": "string", "maxLength": 2}, contains={"pattern": "^[ab0]"}, maxContains=2),
+    "not only integers": distinct({"enum": [0, 1, "a", [1], {"a": 1}]}, **{"not": {"items": {"type": "integer"}}}),
+    "not only integers, or one": distinct(
+        {"enum": [0, 1, "a", [1], {"a": 1}]}, **{"not": {"items": {"type": "integer"}, "minItems": 2}}
+    ),
+    "one of two lists": {
+        "oneOf": [distinct({"enum": [0, 1, [1]]}), distinct({"enum": [0, 1, "a"]}, minItems=1, maxItems=2)]
+    },
     "recursive": {"$defs": {"t": closed({"v": BIT, "c": distinct({"$ref": "#/$defs/t"})}, ["v"])}, "$ref": "#/$defs/t"},
     "clauses": distinct(
         {

@@ -124,6 +124,11 @@ def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
         for expr in [e for e in members if e.kind == UNION]:
             if not members.keys().isdisjoint(expr.args):
                 del members[expr]  # X ∩ (X|Y) = X
+                continue
+            left = [part for part in expr.args if part.kind != COMPLEMENT or part.args[0] not in members]
+            if len(left) < len(expr.args):  # X ∩ (¬X|Y) = X ∩ Y
+                del members[expr]
+                return intersect(*members, union(*left), complement(outside))
         looking = next((e for e in members if e.kind == UNION and e.looks), None)
         if looking is not None:  # disjunctive normal form keeps the states of look-around finite
             rest = [expr for expr in members if expr is not looking] + [complement(expr) for expr in excluded]
@@ -136,7 +141,10 @@ def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
     if outside is not NEVER:
         found.append(complement(outside))
     found.sort(key=_serial)
-    return interned(INTERSECT, *found) if len(found) > 1 else found[0] if found else ANY_TEXT
+    if len(found) < 2:
+        return found[0] if found else ANY_TEXT
+    both = interned(INTERSECT, *found)
+    return both if both.short <= both.long else NEVER
 
 
 def _is_small(texts: Expr) -> bool:
@@ -260,10 +268,8 @@ def complement(expr: Expr) -> Expr:
         return union(below, repeat(ANY, most + 1) if most < INFINITE else NEVER)
     if expr.looks and expr.kind == INTERSECT:
         return union(*(complement(part) for part in expr.args))
-    if (
-        expr.looks
-        and expr.kind == UNION
-        and any(part.kind in (INTERSECT, COMPLEMENT) and part.looks for part in expr.args)
+    if expr.kind == UNION and any(
+        part.kind == COMPLEMENT or part.kind == INTERSECT and part.looks for part in expr.args
     ):
         return intersect(*(complement(part) for part in expr.args))
     return interned(COMPLEMENT, expr)

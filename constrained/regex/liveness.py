@@ -14,10 +14,11 @@ from constrained.caches import cached
 from constrained.errors import LimitExceeded
 from constrained.regex.algebra import concat, repeat, union
 from constrained.regex.boolean import intersect, joined, length_bounded
-from constrained.regex.charset import ALL_WITNESSES, witnesses_in_text
+from constrained.regex.charset import ALL_WITNESSES, contains, witnesses_in_text
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (
     ANY_TEXT,
+    COMPLEMENT,
     CONCAT,
     INFINITE,
     INTERSECT,
@@ -48,6 +49,7 @@ _QUICK_LIMIT = 200  # states before a question is first asked without upper boun
 _STATE = 5  # units for a state that a search meets, beside those for its edges
 _RELAXED_LIMIT = 2_000  # states before that search is given up
 MADE = "pattern <"  # how a place begins that is an expression, not a pattern as somebody wrote it
+_SEVERAL = 3  # conditions on a text before they are looked at together
 _MANY = 8  # characters that a minimal length asks for before a loop is looked for instead
 
 
@@ -152,7 +154,7 @@ def is_empty(expr: Expr) -> bool:
     if expr.kind == INTERSECT and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0):
         expr._live = True
         return False
-    if expr.kind == INTERSECT and _lacks(expr) or _unbounded(expr)._live is False:
+    if expr.kind == INTERSECT and (_lacks(expr) or _is_too_short(expr)) or _unbounded(expr)._live is False:
         expr._live = False
         return True
     endless = _without_least(expr)
@@ -161,7 +163,7 @@ def is_empty(expr: Expr) -> bool:
         return not expr._live
     try:
         with metered():
-            found = _search(expr, _GLANCE)
+            found = _search(expr, _GLANCE) if len(expr.args) < _SEVERAL else None
             if found is None:
                 found = _guessed(expr) or _search(expr, _QUICK_LIMIT)
             if found is None and _search(expr, _RELAXED_LIMIT, relaxed=True) is not False:
@@ -195,24 +197,94 @@ def _asked(expr: Expr) -> int:
 
 def _guessed(expr: Expr) -> bool:
     """Return True if a text of an intersection is found by putting together what its members ask for: the shortest
-    texts of those that leave the end open, and of one that does not.  False says nothing.
+    texts of those that leave the end open, and of one that does not, or what goes beyond the others' length of it.
+    False says nothing.
 
     PERF: strings with conditions (`syntax.quoted_runs`) ask in every state; a search takes 20 ms there.
     """
     if expr.kind != INTERSECT:
         return False
-    asked, ends = "", [""]
+    first, held, ends, doubtful = "", [], [("", expr)], []
     for member in expr.args:
-        if member.plain:
-            text = shortest_text(member)
-            if text is None:
-                return False
-            if parts(member)[-1] is ANY_TEXT:
-                asked += text
-            elif text not in ends:
-                ends.append(text)
-    spend(len(expr.args) * (8 + len(asked) * len(ends)))
-    return any(all(matches(member, asked + end) for member in expr.args) for end in ends)
+        somewhere = next(filter(_is_held, member.args if member.kind == UNION else (member,)), None)
+        text = "" if member.kind == COMPLEMENT else shortest_text(somewhere or member)
+        if text is None:
+            return False
+        if somewhere is not None and text:
+            held.append(text)
+            continue
+        doubtful.append(member)
+        if parts(member)[-1] is ANY_TEXT:
+            first += text
+        elif text:
+            ends.append((text, member))
+    asked = first + _all_of(frozenset(held))
+    spend(len(expr.args) * 8 + len(doubtful) * len(asked) * len(ends))
+    return any(
+        all(_takes(member, asked + end[skipped:]) for member in doubtful if asked or member is not whose)
+        for end, whose in ends
+        for skipped in {0, len(asked)}
+    )
+
+
+def _takes(expr: Expr, text: str) -> bool:
+    body = single(expr.args[0]) if expr.kind == REPEAT else None
+    if body is None:
+        return matches(expr, text)
+    return expr.args[1] <= len(text) <= expr.args[2] and all(contains(body, ord(char)) for char in text)
+
+
+@cached(1000)
+def _all_of(texts: frozenset[str]) -> str:
+    """Return a short text that holds all of some: the two that share most are joined, again and again.
+
+    Source: greedy superstrings, at most 4 times as long as the shortest (Blum et al., JACM 1994).
+    """
+    pieces = sorted(text for text in texts if not any(text in other for other in texts if other != text))
+    while len(pieces) > 1:
+        spend(len(pieces) ** 2)
+        shared, left, right = max((_shared(one, two), one, two) for one in pieces for two in pieces if one is not two)
+        pieces = [text for text in pieces if text not in (left, right)] + [left + right[shared:]]
+    return pieces[0] if pieces else ""
+
+
+@cached(4096)
+def _least_of_all(texts: frozenset[str]) -> int:
+    """Return how many characters at least a text has that holds all of some: what each adds at least to the next."""
+    pieces = [text for text in texts if not any(text in other for other in texts if other != text)]
+    spend(1 + len(pieces) ** 2)
+    shared = [max([0, *(_shared(one, two) for two in pieces if two != one)]) for one in pieces]
+    return sum(map(len, pieces)) - sum(shared)
+
+
+def _is_too_short(expr: Expr) -> bool:
+    """Return True if no text of an intersection is long enough for the texts that its members hold.
+
+    PERF: fifteen texts to be held within 60 characters are a shortest common superstring, which a search tries all of.
+    """
+    if expr.kind != INTERSECT or expr.long == INFINITE or len(expr.args) < _SEVERAL:
+        return False
+    spend(len(expr.args) >> 2)
+    held = frozenset(filter(None, map(_held_text, expr.args)))
+    return len(held) >= _SEVERAL and _least_of_all(held) > expr.long
+
+
+@cached(4096)
+def _held_text(expr: Expr) -> str | None:
+    """Return the text that all texts have in them, and nothing else is asked of; None for any other expression."""
+    factors = parts(expr)
+    return factors[1].args[0] if len(factors) == 3 and factors[1].kind == LITERAL and _is_held(expr) else None
+
+
+def _shared(left: str, right: str) -> int:
+    """Return how many characters of the end of one text another begins with."""
+    return next(n for n in range(min(len(left), len(right)), -1, -1) if left.endswith(right[:n]))
+
+
+def _is_held(expr: Expr) -> bool:
+    """Return whether any text is taken that holds one of some texts."""
+    factors = parts(expr)
+    return len(factors) > 1 and factors[0] is ANY_TEXT and factors[-1] is ANY_TEXT
 
 
 def _without_least(expr: Expr) -> Expr | None:
@@ -298,6 +370,9 @@ def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
         for _, _, target in raw_edges(expr):
             target = _unbounded(target) if relaxed else target
             if target in parents or target._live is False:
+                continue
+            if _is_too_short(target):
+                target._live = False
                 continue
             parents[target] = expr
             spend(_STATE)

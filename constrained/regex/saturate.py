@@ -28,8 +28,10 @@ from constrained.regex.expr import (
     NEVER_KIND,
     REPEAT,
     SET,
+    STEP,
     UNION,
     Expr,
+    matches,
     parts,
     single,
 )
@@ -206,8 +208,10 @@ def has_length(left: Expr, right: Expr) -> bool:
 
 @cached(4096)
 def shortest_text(expr: Expr) -> str | None:
-    """Return a shortest text of a plain expression; None if it is long, or written down lazily."""
-    if expr.short > _GUESSED or expr.kind == LAZY:
+    """Return a shortest text of an expression, of one with conditions a text; None if it is long, written down lazily,
+    or not found at a look.
+    """
+    if expr.short > _GUESSED or expr.kind in (LAZY, COMPLEMENT, STEP):
         return None
     if expr.accepts:
         return ""
@@ -224,6 +228,8 @@ def shortest_text(expr: Expr) -> str | None:
     found = [shortest_text(part) for part in (parts(expr) if expr.kind == CONCAT else expr.args)]
     if expr.kind == UNION:
         return min((text for text in found if text is not None), key=len, default=None)
+    if expr.kind == INTERSECT:
+        return next((text for text in found if text and all(matches(member, text) for member in expr.args)), None)
     return None if None in found else "".join(text for text in found if text is not None)
 
 

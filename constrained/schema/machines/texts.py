@@ -248,7 +248,7 @@ class Recorded(Dispatch):
         then = text.then
         inner, inner_by = (then.tells_from, then.told_by) if isinstance(then, Dispatch) else (None, b"")
         self.told_by = CLOSING if inner is None else CLOSING + inner_by if inner_by else b""
-        self.refuses = bool(self._rivals) or isinstance(then, Dispatch)
+        self.refuses = bool(self._rivals) or isinstance(then, Dispatch) and then.refuses
         self.tells_from = self._tells_from(inner)
 
     def _tells_from(self, inner: int | None) -> int | None:

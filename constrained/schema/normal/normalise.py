@@ -222,7 +222,7 @@ def _of_types(bits: int) -> Value:
 
 def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
     node = ordered(conj)[0].node
-    found = [shape for sketch in sketches_of(conj, ARRAY) if (shape := arrays.shape(sketch, node, never)) is not None]
+    found = [shape for sketch in sketches_of(conj, ARRAY) for shape in arrays.shapes(sketch, node, never)]
     return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 
 

@@ -7,12 +7,13 @@ only while they are built and shared after.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from constrained.errors import UnsupportedSchema
-from constrained.schema.reading.nodes import NOTHING, Node, both
+from constrained.schema.reading.nodes import NOTHING, Node, both, ordered
 from constrained.schema.values import (
     ALWAYS,
     ArrayShape,
@@ -31,6 +32,7 @@ from constrained.work import spend
 Never: TypeAlias = Callable[[Conj], bool]  # True: certainly without a value
 
 _LONGEST_PREFIX = 10_000
+_MOST_WAYS = 64  # to meet the clauses of distinct items
 
 
 @dataclass(slots=True)
@@ -212,6 +214,31 @@ def shape(sketch: ArraySketch, node: Node, never: Never) -> ArrayShape | None:
     return ArrayShape(tuple(prefix), work.rest, work.min, work.max, counts, tuple(dict.fromkeys(clauses)), work.unique)
 
 
+def shapes(sketch: ArraySketch, node: Node, never: Never) -> Iterator[ArrayShape]:
+    """Yield the shapes of a sketch: of distinct items one for each way to meet the clauses, as these are counted."""
+    made = shape(sketch, node, never)
+    clause = next(filter(_is_choice, made.clauses), None) if made is not None and made.unique else None
+    if made is None or clause is None or math.prod(map(len, made.clauses)) > _MOST_WAYS:
+        yield from () if made is None else (made,)
+        return
+    others = tuple([other for other in made.clauses if other is not clause])
+    for part in sorted(clause, key=_rank):
+        way = ArraySketch(
+            made.prefix, made.rest, made.min, made.max, made.counts, (*others, frozenset((part,))), made.unique
+        )
+        yield from shapes(way, node, never)
+
+
+def _is_choice(clause: Clause) -> bool:
+    return len(clause) > 1
+
+
+def _rank(part: Obligation) -> tuple[object, ...]:
+    """Return what orders obligations, so that work does not depend on hashes."""
+    items = [signed.node.serial for signed in ordered(part.item)] if isinstance(part, (ItemAt, ItemFrom)) else []
+    return type(part).__name__, *items
+
+
 def _shorten(work: ArraySketch, never: Never) -> None:
     """Lower the maximum to the first position that allows no item."""
     for index, conj in enumerate((*work.prefix[: work.max], work.rest)):
@@ -252,7 +279,9 @@ def _simplified(clause: Clause, work: ArraySketch, never: Never) -> Clause | Non
 
 
 def _impose(part: Obligation, work: ArraySketch, node: Node) -> bool:
-    """Make a lone obligation a constraint of the sketch; "some item is …" has to stay a clause."""
+    """Make a lone obligation a constraint of the sketch; "some item is …" has to stay a clause, but where items are
+    distinct, which are read as they are counted.
+    """
     if isinstance(part, LengthBelow):
         work.max = part.length - 1
     elif isinstance(part, LengthAtLeast):
@@ -269,6 +298,8 @@ def _impose(part: Obligation, work: ArraySketch, node: Node) -> bool:
             *work.prefix[part.index + 1 :],
         )
         work.min = max(work.min, part.index + 1)
+    elif work.unique and isinstance(part, ItemFrom) and not part.index and len(part.item) == 1:
+        work.counts += (Count(part.item, 1, None),)
     else:
         return False
     return True
