@@ -92,6 +92,7 @@ class StreamParser:
         self._trail: Any = None
         self._told_stop = False
         self._refused: Rejected | None = None
+        self._filling: list[Piece] = []  # tokens that fill a row of a batch, if nothing else comes behind them
         self._held: int | None = None  # a token that ends the sequence and may be none of the format's
         self._read(list(asked.prompt.pieces()))
 
@@ -171,6 +172,10 @@ class StreamParser:
         return [*events, *(self._stopped() if self._simulation.is_over else [])]
 
     def _read(self, pieces: list[Piece]) -> None:
+        padding = self._asked.chat.definition.padding
+        pieces, self._filling = [*self._filling, *pieces], []
+        while pieces and pieces[-1][1] and pieces[-1][0] in padding:
+            self._filling.append(pieces.pop())
         for piece, _ in pieces:
             self._text.add(piece)
         self._simulation.read(pieces)

@@ -272,7 +272,10 @@ def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Ch
 
 
 def under(definition: Definition, options: Mapping[str, object]) -> Definition:
-    """Return the definition with what the values of options say of strings and of readers."""
+    """Return the definition with what the values of options say of strings, of readers and of what is told of tools."""
+    known = {name: options.get(name, option.default) for name, option in definition.options.items()}
+    told = tuple(part for part in definition.tool_prompt if known.get(part.option or "", True))
+    definition = definition if told == definition.tool_prompt else replace(definition, tool_prompt=told)
     changes = changes_of(definition, options)
     avoid = tuple(chain.from_iterable([change.avoid for change in changes]))
     notes = dict(chain.from_iterable([change.notes.items() for change in changes]))

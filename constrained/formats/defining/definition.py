@@ -152,7 +152,8 @@ class ToolPrompt:
     `takes_over`: the text is what the system says, unless it holds this, by which the format's own system message is
     known.  `text` and `otherwise` have a slot {tools}: each as `tool` says, with slots {json}, {parameters}, {name},
     {description} and {declaration}, in the language `declared`, and `between` them; or, without `tool`, one JSON array.
-    `own`: it tells of these tools of the format itself alone, where one of them is offered.
+    `own`: it tells of these tools of the format itself alone, where one of them is offered.  `option`: it is told only
+    where this option, of formats that have it, is true.
     `indent`: of JSON that has several lines; `compact`: without spaces, keys in order.  `enveloped`: as OpenAI's
     interface has tools, not the functions alone.
     """
@@ -172,6 +173,7 @@ class ToolPrompt:
     opened: str = ""
     takes_over: str | None = None
     own: tuple[str, ...] = ()
+    option: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,8 @@ class Definition:
     """A format's .toml file.
 
     `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `markers` are
-    texts that some tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts
+    texts that some tokenizers have as tokens; where one has not, they are plain text.  `padding`: tokens that fill a row
+    of a batch behind its text.  `reserved` are other texts
     that may not stand in a turn, `call_markers` those by which readers find calls; `not_answers` patterns of whole
     texts that readers take for calls, `not_responses` JSON Schemas of such answers in JSON.  `variant` is what sets
     a format apart from the one whose grammar it uses.  `stops` maps rules that derive whole turns to the tokens
@@ -195,6 +198,7 @@ class Definition:
     grammar: Path
     tokens: Mapping[str, str]
     markers: tuple[str, ...]
+    padding: tuple[str, ...]
     reserved: tuple[str, ...]
     call_markers: tuple[str, ...]
     not_answers: tuple[str, ...]
@@ -230,7 +234,7 @@ class Definition:
 
 _SHAPE = TableShape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
-    **dict.fromkeys(("specials", "markers", "reserved", "call_markers", "not_answers", "escaped"), "a list of texts"),
+    **dict.fromkeys(("specials", "markers", "padding", "reserved", "call_markers", "not_answers", "escaped"), "a list of texts"),
     **dict.fromkeys(("spellings", "thoughts", "messages", "slots", "notes"), "a table of texts"),
     "results": "a list of texts", "stops": "a table of lists of texts", "not_responses": "a list of tables",
     **dict.fromkeys(("variant", "payload", "calls", "reasoning", "constraints"), "a table"),
@@ -295,6 +299,7 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
         grammar=Path(table["grammar"]),
         tokens=tokens,
         markers=tuple(table.get("markers", ())),
+        padding=tuple(tokens.get(name, name) for name in table.get("padding", ())),
         reserved=tuple(table.get("reserved", ())),
         call_markers=tuple(table.get("call_markers", ())),
         not_answers=tuple(table.get("not_answers", ())),

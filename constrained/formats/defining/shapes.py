@@ -73,7 +73,7 @@ CALLS = TableShape({
     "per": ("conversation", "turn")}, ("repeat", "next"))  # fmt: skip
 TOOL_PROMPT = TableShape({
     **dict.fromkeys(
-        ("role", "text", "name", "joined", "otherwise", "tool", "between", "opened", "takes_over"), "a text"),
+        ("role", "text", "name", "joined", "otherwise", "tool", "between", "opened", "takes_over", "option"), "a text"),
     "place": ("before", "behind", "own", "first"),
     "declared": ("python", "quoted", "signature", "typescript", "typescript with bounds", "xml"),
     "own": "a list of texts", "indent": "a number from 0", **dict.fromkeys(("enveloped", "compact"), "true or false"),

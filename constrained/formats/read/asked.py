@@ -18,7 +18,7 @@ from constrained.errors import ConstrainedError, GrammarError, Rejected, Vocabul
 from constrained.formats.binding.request import TurnRequest, make_request, read_options
 from constrained.formats.message import Message, Repair
 from constrained.formats.read.across import broken_rules, told
-from constrained.formats.read.inputs import Turn, certain, split_ids, split_text
+from constrained.formats.read.inputs import Turn, certain, split_ids, split_text, unpadded
 from constrained.formats.read.question import KINDS, Question, ask, offered
 from constrained.formats.read.reading import Reading, Terms, messages_of, read, repairs_behind
 from constrained.formats.read.rejections import Wrong, rejected
@@ -124,7 +124,9 @@ class Asked:
         for name, value in (("strict", strict), ("partial", partial), ("all_errors", all_errors)):
             if not isinstance(value, bool):
                 raise GrammarError(f"{name} is {shown(value)}", instead="True or False")
-        turn = self.turn(text_or_ids)
+        turn = given = self.turn(text_or_ids)
+        if not strict:
+            turn = unpadded(given, self.chat.definition)
         if partial and isinstance(text_or_ids, str):
             turn = certain(turn, self.chat.definition)
         with metered(self._budget(turn)):
@@ -138,7 +140,7 @@ class Asked:
             raise self._rejected(reading.wrong, self.prompt.text + turn.text, all_errors=all_errors)
         messages = messages_of(reading.messages, self.question, len(self.prompt.text))
         if self.kind == "assistant_turn" and not strict and not partial and not messages[0].repairs:
-            messages[0] = replace(messages[0], told=Unsettled(self, turn))
+            messages[0] = replace(messages[0], told=Unsettled(self, given))
         return messages
 
     def _ends_as_others(self, text: str) -> bool:

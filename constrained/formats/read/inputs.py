@@ -85,6 +85,16 @@ def certain(turn: Turn, definition: Definition) -> Turn:
     return turn if begun is None else Turn(turn.text[: begun.start()], turn.marks)
 
 
+def unpadded(turn: Turn, definition: Definition) -> Turn:
+    """Return the turn without the tokens behind it that fill a row of a batch."""
+    end = len(turn.text)
+    for start, stop, name in reversed(turn.marks):
+        if stop != end or name not in definition.padding:
+            break
+        end = start
+    return turn if end == len(turn.text) else turn.part(0, end)
+
+
 def split_ids(
     ids: Iterable[int], vocabulary: Vocabulary, stops: Collection[str] = (), markers: Collection[str] = ()
 ) -> Turn:
