@@ -33,7 +33,7 @@ SPECIFIED = (
 TEMPLATES = (  # what chat templates write that is rendered otherwise, from \0 on; why
     ("<\0/|<tool_call\0>", "a tag in a string of a call; rendered, it is escaped, so that no reader finds it"),
     ("\0(True|False|None)", "a value is spelled as Python does; rendered, it is JSON"),
-    ("\0<｜end▁of▁sentence｜>(<｜Assistant｜>|$)", "a token ends what a user says, as llama.cpp has it"),
+    ("<｜\0end▁of▁sentence｜>", "a token ends what a user says, as llama.cpp has it; the vendor has none"),
     ("## Return of \0call", "results have ids that no call has, and a backslash and an n before their text"),
     ('\\{"content": \0[^"]', "a result is printed bare that is no JSON; the tokenizer's own code writes a string"),
     (r"<\|turn>model\n\0<\|tool_call>", "the text of a message stands behind its calls"),

@@ -483,3 +483,62 @@ def test_long_arguments_are_read_in_pieces_as_a_matcher_reads_them(last, fits, m
     monkeypatch.setattr(judge.Judge, "_walks", lambda *_: False)
     assert judge._reads(judged._constraint, written) is fits
     assert (judged.misfit(arguments) is None) is fits
+
+
+PAD = "<|finetune_right_pad_id|>"
+
+
+@pytest.mark.parametrize(("name", "turn", "pad"), [
+    ("llama3.1-json", "Hi.<|eot_id|>", PAD), ("llama3.1-function", '<function=f>{"a": 1}</function><|eom_id|>', PAD),
+    ("llama3.1-builtin", "<|python_tag|>1 + 1<|eom_id|>", PAD), ("qwen3", "Hi.<|im_end|>", "<|endoftext|>"),
+])  # fmt: skip
+def test_padding_behind_the_stop_is_left_out_and_told(name, turn, pad):
+    """Also in a stream, whole and token by token; a strict reader, and any before the stop, takes none."""
+    chat = ChatFormat.load(name)
+    message = chat.parse(turn + 3 * pad)
+    assert message == chat.parse(turn)
+    assert message.stop is not None and turn.endswith(message.stop)
+    assert any(repair.place == len(turn) for repair in message.repairs) or chat.parse(turn).repairs
+    for pieces in ([turn + 3 * pad], [turn, pad, pad, pad]):
+        stream = chat.stream_parser()
+        events = [event for piece in pieces for event in stream.feed(piece)]
+        assert type(events[-1]).__name__ == "Stopped"
+        assert stream.end() == [] and stream.close() == message
+    for text, strict in ((turn + pad, True), (pad + turn, False), (turn.removesuffix(message.stop) + pad, False)):
+        with pytest.raises(Rejected):
+            chat.parse(text, strict=strict)
+
+
+@pytest.mark.parametrize(("name", "turn"), [
+    ("llama3.1-function", '<function=f>{"a": 1}</function>'), ("llama-3.1", '{"name": "f", "parameters": {"a": 1}}'),
+    ("pythonic", "[f(a=1)]"),
+])  # fmt: skip
+def test_a_stop_is_told_as_it_was_read(name, turn):
+    chat = ChatFormat.load(name)
+    assert [chat.parse(turn + stop).stop for stop in ("<|eot_id|>", "<|eom_id|>", "")] == ["<|eot_id|>", "<|eom_id|>", None]
+    assert "<|eom_id|>" not in chat.grammar().stops
+
+
+@pytest.mark.parametrize(("name", "changes"), [
+    ("internlm2", [('"name": "f",', '"name" "f",'), ('"name": "f",', '"name": "f",,'), ('"name"', "'name'"), ("\n]", "")]),
+    ("internlm2-legacy", [('"name": "f",', '"name" "f",'), ("[\n    {", "{")]),
+    ("openchatml", [('"type": "function"', '"type": "tool"'), ('"name": "f"', '"name" "f"'), ('"function": {', '"tool": {')]),
+])  # fmt: skip
+def test_a_list_of_tools_is_json_for_a_strict_reader(name, changes):
+    chat = ChatFormat.load(name)
+    text = chat.render_text([{"role": "user", "content": "Hi"}], [{"name": "f", "description": "F.", "parameters": {}}])
+    chat.validate(text, strict=True)
+    if name == "internlm2":  # as the English document has it
+        chat.validate(text.replace("}\n]", "},\n]"), strict=True)
+    for old, new in changes:
+        assert text.replace(old, new) != text
+        chat.validate(text.replace(old, new))
+        with pytest.raises(Rejected):
+            chat.validate(text.replace(old, new), strict=True)
+
+
+def test_a_user_may_write_the_tags_of_calls():
+    chat, said = ChatFormat.load("openchatml"), "What does <tool_call>f</tool_call> mean?"
+    text = chat.render_text([{"role": "user", "content": said}])
+    chat.validate(text, strict=True)
+    assert chat.parse(text, kind="conversation")[0].content == said

@@ -360,3 +360,15 @@ def test_what_of_a_template_comes_from_messages_and_tools():
     for expected, (messages, printed) in rows.items():
         found = told.outcome({"format": "qwen2.5", "text": printed, "messages": messages, "tools": TOOLS})
         assert found == expected
+
+
+@pytest.mark.parametrize("name", ["llama3.1-json", "llama3.1-combined"])
+def test_an_environment_is_told_of_where_there_is_one(name):
+    """And the call ends as the conversation tells, which a strict reader holds it to."""
+    chat = ChatFormat.load(name)
+    call = [{"role": "user", "content": "Hi"}, {"role": "assistant", "tool_calls": [{"name": "ping", "arguments": {}}]}]
+    ping = [{"name": "ping", "parameters": {"type": "object", "properties": {}}}]
+    for options in ({}, {"environment": False}) if "environment" in chat.definition.options else ({},):
+        text = chat.render_text(call, ping, **options)
+        assert ("Environment: ipython" in text, "<|eom_id|>" in text) == (not options, not options)
+        chat.validate(text, tools=ping, strict=True)

@@ -92,7 +92,6 @@ class StreamParser:
         self._trail: Any = None
         self._told_stop = False
         self._refused: Rejected | None = None
-        self._filling: list[Piece] = []  # tokens that fill a row of a batch, if nothing else comes behind them
         self._held: int | None = None  # a token that ends the sequence and may be none of the format's
         self._read(list(asked.prompt.pieces()))
 
@@ -172,13 +171,11 @@ class StreamParser:
         return [*events, *(self._stopped() if self._simulation.is_over else [])]
 
     def _read(self, pieces: list[Piece]) -> None:
-        padding = self._asked.chat.definition.padding
-        pieces, self._filling = [*self._filling, *pieces], []
-        while pieces and pieces[-1][1] and pieces[-1][0] in padding:
-            self._filling.append(pieces.pop())
-        for piece, _ in pieces:
+        for piece, is_token in pieces:
+            if is_token and piece in self._asked.chat.definition.padding and self._simulation.is_over:
+                continue  # it fills a row of a batch
             self._text.add(piece)
-        self._simulation.read(pieces)
+            self._simulation.read([(piece, is_token)])
 
     def _take(self, trail: Any) -> None:
         """Tell the marks that are new in a trail."""

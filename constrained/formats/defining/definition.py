@@ -180,17 +180,17 @@ class ToolPrompt:
 class Definition:
     """A format's .toml file.
 
-    `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `markers` are
-    texts that some tokenizers have as tokens; where one has not, they are plain text.  `padding`: tokens that fill a row
-    of a batch behind its text.  `reserved` are other texts
-    that may not stand in a turn, `call_markers` those by which readers find calls; `not_answers` patterns of whole
-    texts that readers take for calls, `not_responses` JSON Schemas of such answers in JSON.  `variant` is what sets
-    a format apart from the one whose grammar it uses.  `stops` maps rules that derive whole turns to the tokens
-    that end them, by name.  `messages` maps the rules of messages to roles; `slots` maps rules to those that they
-    stand for when a text is read; texts of `escaped` rules have Python's escapes.  `tool_list`: where the message
-    of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.  `tool_prompt`: what else is
-    told of tools.  `notes`: what a published reader of the format cannot take, by the reader's name.  `results`: the
-    roles of those who answer calls.  `constraints`: rules across messages → who keeps them, "always" or "strict".
+    `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `markers` are texts
+    that some tokenizers have as tokens; where one has not, they are plain text.  `padding`: tokens that fill a row of a
+    batch behind its text.  `reserved` are other texts that may not stand in a turn, `call_markers` those by which
+    readers find calls; `not_answers` patterns of whole texts that readers take for calls, `not_responses` JSON Schemas
+    of such answers in JSON.  `variant` is what sets a format apart from the one whose grammar it uses.  `stops` maps
+    rules that derive whole turns to the tokens that end them, by name.  `messages` maps the rules of messages to roles;
+    `slots` maps rules to those that they stand for when a text is read; texts of `escaped` rules have Python's escapes.
+    `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
+    `tool_prompt`: what else is told of tools.  `notes`: what a published reader of the format cannot take, by the
+    reader's name.  `results`: the roles of those who answer calls.  `constraints`: rules across messages → who keeps
+    them, "always" or "strict".
     """
 
     title: str
@@ -234,7 +234,8 @@ class Definition:
 
 _SHAPE = TableShape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
-    **dict.fromkeys(("specials", "markers", "padding", "reserved", "call_markers", "not_answers", "escaped"), "a list of texts"),
+    **dict.fromkeys(("specials", "markers", "padding", "reserved", "call_markers"), "a list of texts"),
+    **dict.fromkeys(("not_answers", "escaped"), "a list of texts"),
     **dict.fromkeys(("spellings", "thoughts", "messages", "slots", "notes"), "a table of texts"),
     "results": "a list of texts", "stops": "a table of lists of texts", "not_responses": "a list of tables",
     **dict.fromkeys(("variant", "payload", "calls", "reasoning", "constraints"), "a table"),

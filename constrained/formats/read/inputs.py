@@ -86,13 +86,13 @@ def certain(turn: Turn, definition: Definition) -> Turn:
 
 
 def unpadded(turn: Turn, definition: Definition) -> Turn:
-    """Return the turn without the tokens behind it that fill a row of a batch."""
+    """Return the turn without the tokens behind its stop that fill a row of a batch."""
     end = len(turn.text)
     for start, stop, name in reversed(turn.marks):
         if stop != end or name not in definition.padding:
-            break
+            return turn.part(0, end) if stop == end and name in definition.stop else turn
         end = start
-    return turn if end == len(turn.text) else turn.part(0, end)
+    return turn
 
 
 def split_ids(
