@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from constrained.tables import table
 
+RESULTS = ("tool", "observation", "ipython", "environment")  # what formats call those who answer calls
 Piece = tuple[str, bool]  # a text, and whether the format says it; what a message says can never be a special token
 
 
@@ -102,7 +103,8 @@ class Message:
         """
         from constrained.formats.payload.values import write_json
 
-        found: dict[str, Any] = {"role": self.role, "content": self.content or (None if self.tool_calls else "")}
+        role = "tool" if self.role in RESULTS else self.role
+        found: dict[str, Any] = {"role": role, "content": self.content or (None if self.tool_calls else "")}
         thoughts = dict(self.thoughts)
         if thoughts:
             found |= {"reasoning_content": thoughts.pop("reasoning")} if "reasoning" in thoughts else {}

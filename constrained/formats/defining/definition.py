@@ -30,11 +30,11 @@ from constrained.formats.defining.shapes import (
     check_shape,
     refused,
 )
+from constrained.formats.message import RESULTS
 from constrained.formats.payload.elements import Elements
 
 ENTRY = "assistant_turn"
 PLACES = ("first", "before the first user", "before the last user")  # of the list of tools
-RESULTS = ("tool", "observation", "ipython", "environment")  # what formats call those who answer calls
 
 
 @dataclass(frozen=True, slots=True)

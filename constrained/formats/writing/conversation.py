@@ -23,7 +23,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from constrained.errors import ConstrainedError
-from constrained.formats.binding.rules import Alternatives, right_recursive
+from constrained.formats.binding.rules import Alternatives, reached, right_recursive
 from constrained.formats.defining.definition import Definition
 from constrained.formats.defining.slots import ACCEPTED, Slots
 from constrained.formats.message import Message, Piece, ToolCall, Worded
@@ -82,6 +82,10 @@ def write_conversation(
     """Return the pieces of a conversation; answers: as of `write_turn`.  Raises: ConstrainedError: the format has no
     such conversation.
     """
+    for message in messages:
+        if (many := _too_many_calls(message, definition)) is not None:
+            what = f"the format '{definition.title}' has no such conversation"
+            raise ConstrainedError(what, because=f"a message {many}", instead="a message for each call")
     if "past_tool_call" in rules:
         rules = {**rules, "tool_call": rules["past_tool_call"]}
     telling = _Telling(right_recursive(rules), definition, messages, tools, answers)
@@ -141,6 +145,8 @@ class _Telling:
             return f"none by {self._messages[at + 1].role!r} stands {before}"
         if not self._needed[at] and not self._calls[at]:
             return f"{self._named(at)} is empty"
+        if whole:
+            return f"it cannot end with {self._named(at)}"
         missing = [*sorted(self._needed[at] - said.texts), *(["call"] if said.calls < len(self._calls[at]) else [])]
         refused = [(part, because) for (message, part), because in self._refused.items() if message == at]
         for part, because in refused:
@@ -260,26 +266,59 @@ def why_no_message(message: Message, definition: Definition) -> str | None:
     for kind in message.thoughts:
         if kind not in definition.thoughts or not definition.generates_thoughts:
             return f"has a thought of the kind {kind!r}, for which it has no place"
-    if definition.repeat is None and len(message.tool_calls) > 1:
-        return f"has {len(message.tool_calls)} calls, and its turns have one"
+    if (because := _too_many_calls(message, definition)) is not None:
+        return because
     for text in (message.content, *message.thoughts.values()):
         if lone := _LONE.search(text):
             return f"holds half of a surrogate pair, U+{ord(lone[0]):04X}"
     return None
 
 
+def _too_many_calls(message: Message, definition: Definition) -> str | None:
+    most = 1 if definition.repeat is None else definition.repeat.default
+    if most is None or len(message.tool_calls) <= most:
+        return None
+    return f"has {len(message.tool_calls)} calls, and its turns have {most if most > 1 else 'one'}"
+
+
+def speaking_roles(rules: Alternatives, definition: Definition) -> frozenset[str]:
+    """Return the roles whose messages may name any speaker."""
+    slots, found = Slots.of(definition), set[str]()
+    for rule, role in definition.messages.items():
+        inner = reached(rules, [rule if rule in rules else ACCEPTED + rule])
+        found |= {role for name in inner if slots.meaning(name) == "speaker" and not _listed(rules, name)}
+    return frozenset(found)
+
+
+def answered_by(results: Sequence[Message], calls: Sequence[tuple[ToolCall, str | None]]) -> list[int]:
+    """Return the places of the calls that results answer, each another one: by the id of a call, as it is given or
+    written; else by the name of its tool; else the first that is left.  Those that answer no call are behind all.
+    """
+    left, found = [*range(len(calls))], list[int]()
+    for result in results:
+        by_id = [at for at in left if result.call_id is not None and result.call_id in (calls[at][0].id, calls[at][1])]
+        by_name = [at for at in left if result.call_id is None and result.name == calls[at][0].name]
+        found.append(next(iter([*by_id, *by_name, *left]), len(calls)))
+        left = [at for at in left if at != found[-1]]
+    return found
+
+
 def answering(messages: Sequence[Message], definition: Definition, rules: Alternatives) -> list[Message]:
-    """Return the messages in which results name their calls: by the id that is given, else in the order of the
-    calls.
+    """Return the messages in which results name their calls (`answered_by`).
+
+    Raises: ConstrainedError: they are told apart by their order alone, and one is missing.
     """
     found, waiting, written = [], list[tuple[ToolCall, str]](), 0
     for message in messages:
         if message.role in definition.results and waiting:
-            chosen = next(
-                (pair for pair in waiting if message.call_id is not None and message.call_id in (pair[0].id, pair[1])),
-                waiting[0],
-            )
-            waiting.remove(chosen)
+            (at,) = answered_by([message], waiting)
+            if at > 0 and not {"answered", "speaker"} & {*definition.slots.values()}:
+                raise ConstrainedError(
+                    f"the result of {waiting[at][0].name!r} cannot stand without that of {waiting[0][0].name!r}",
+                    because=f"the format '{definition.title}' tells results apart by their order alone",
+                    instead="the results of all calls before it",
+                )
+            chosen = waiting.pop(at)
             message = replace(message, name=message.name or chosen[0].name, call_id=chosen[1])
         elif message.role not in definition.results:
             before = written if definition.repeat is not None and definition.repeat.per == "conversation" else 0

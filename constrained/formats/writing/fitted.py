@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from constrained.formats.binding.frame import id_slot
 from constrained.formats.binding.rules import Alternatives
-from constrained.formats.defining.definition import RESULTS, Definition
-from constrained.formats.message import Message
+from constrained.formats.defining.definition import Definition
+from constrained.formats.message import RESULTS, Message, Worded, pieces_of
+from constrained.formats.writing.conversation import answered_by
 from constrained.formats.writing.turn import fits
 
 _SYSTEM = ("system", "developer")
@@ -32,11 +34,16 @@ def fitted(messages: Sequence[Message], definition: Definition, rules: Alternati
 
 def ways(messages: list[Message], definition: Definition) -> Iterator[list[Message]]:
     """Yield messages as they are, and then for formats that have no such conversation: with a turn for each call, with
-    a turn for text beside calls, with both.
+    a turn for text beside calls, with both; then all of that with one system, first, and without turns that say
+    nothing; then also with what one speaker says in a row as one message.
     """
-    for way in (messages, single := _one_by_one(messages, definition), _apart(messages), _apart(single)):
-        if way is messages or way != messages:
-            yield way
+    led = _led(messages)
+    tried: list[list[Message]] = []
+    for said in (messages, led, _merged(led)):
+        for way in (said, single := _one_by_one(said, definition), _apart(said), _apart(single)):
+            if way not in tried:
+                tried.append(way)
+                yield way
 
 
 def thought_of(definition: Definition) -> str | None:
@@ -65,8 +72,10 @@ def _said_by_users(messages: Sequence[Message]) -> list[Message]:
 def _with_ids(messages: Sequence[Message], definition: Definition, rules: Alternatives) -> list[Message]:
     """Return the messages with ids that the format can write, in calls and in the results that answer them."""
     repeat = definition.repeat
-    if repeat is None or repeat.ids != "unique":
+    if repeat is None or repeat.ids is None:
         return [*messages]
+    if repeat.ids == "counted":
+        return _counted(messages, definition)
     given = [call.id for message in messages for call in message.tool_calls if call.id is not None]
     kept = {name for name in given if fits(rules, id_slot(rules), name)}
     free = (name for name in map("call{:05d}".format, range(len(given) + len(kept))) if name not in kept)
@@ -78,6 +87,56 @@ def _with_ids(messages: Sequence[Message], definition: Definition, rules: Altern
         )
         for message in messages
     ]  # fmt: skip
+
+
+def _counted(messages: Sequence[Message], definition: Definition) -> list[Message]:
+    """Return the messages with numbers as ids of calls that have others, or the same one."""
+    found, before = list[Message](), 0
+    assert definition.repeat is not None
+    for first, *results in _runs(messages, definition):
+        calls, number = first.tool_calls, definition.repeat.first + before
+        before += len(calls) if definition.repeat.per == "conversation" else 0
+        given = [None if call.id is None else call.id.rpartition(":")[2] for call in calls]
+        if None in given or len({*given}) < len(given) or not all(map(str.isdecimal, filter(None, given))):
+            names = {call.id or "": str(number + at) for at, call in enumerate(calls)}
+            calls = [replace(call, id=str(number + at)) for at, call in enumerate(calls)]
+            results = [replace(result, call_id=names.get(result.call_id or "", result.call_id)) for result in results]
+        found += [replace(first, tool_calls=calls), *results]
+    return found
+
+
+def _joined(first: str, second: str) -> str:
+    """Return two texts as one, in which tokens stay tokens."""
+    return Worded.of([*pieces_of(first), (_GAP, False), *pieces_of(second)])
+
+
+def _led(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with one by the system, first: what it says later is said before the next user's text."""
+    found, later = list[Message](), list[Message]()
+    for message in messages:
+        if message.role in _SYSTEM and message.name is None and len(found) == 1 and found[0].role in _SYSTEM:
+            found[0] = replace(found[0], content=_joined(found[0].content, message.content))
+        elif message.role in _SYSTEM and message.name is None and found:
+            later.append(message)
+        elif message.role == "user" and later:
+            said = reduce(_joined, [*(one.content for one in later), message.content])
+            found, later = [*found, replace(message, content=said)], []
+        elif message.content or message.tool_calls or message.thoughts or message.role != "assistant":
+            found.append(message)
+    return [*found, *(replace(message, role="user") for message in later)]
+
+
+def _merged(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with texts that a user or the assistant says in a row as one."""
+    found: list[Message] = []
+    for message in messages:
+        last = found[-1] if found else message
+        plain = not (message.tool_calls or message.thoughts or last.tool_calls)
+        if found and plain and message.role == last.role and message.role in ("user", "assistant"):
+            found[-1] = replace(last, content=_joined(last.content, message.content), stop=message.stop)
+        else:
+            found.append(message)
+    return found
 
 
 def _apart(messages: Sequence[Message]) -> list[Message]:
@@ -103,12 +162,12 @@ def _runs(messages: Sequence[Message], definition: Definition) -> list[list[Mess
 
 
 def _in_order(messages: Sequence[Message], definition: Definition) -> list[Message]:
-    """Return the messages with results in the order of the calls that they answer by id."""
+    """Return the messages with results in the order of the calls that they answer."""
     found: list[Message] = []
     for first, *results in _runs(messages, definition):
-        ids = [call.id for call in first.tool_calls]
-        known = all(result.call_id is not None and result.call_id in ids for result in results)
-        found += [first, *(sorted(results, key=lambda result: ids.index(result.call_id)) if known else results)]
+        places = answered_by(results, [(call, call.id) for call in first.tool_calls])
+        order = sorted(range(len(results)), key=lambda at: places[at])
+        found += [first, *(results[at] for at in order)]
     return found
 
 
@@ -117,10 +176,12 @@ def _one_by_one(messages: Sequence[Message], definition: Definition) -> list[Mes
     found: list[Message] = []
     for first, *results in _runs(messages, definition):
         calls = first.tool_calls
-        if len(calls) < 2 or len(results) != len(calls):
+        if len(calls) < 2 or len(results) > len(calls):
             found += [first, *results]
             continue
-        for at, (call, result) in enumerate(zip(calls, results, strict=True)):
+        answers = dict(zip(answered_by(results, [(call, call.id) for call in calls]), results, strict=True))
+        for at, call in enumerate(calls):
             turn = replace(first, tool_calls=[call])
-            found += [turn if at == 0 else replace(turn, content="", thoughts={}), result]
+            found.append(turn if at == 0 else replace(turn, content="", thoughts={}))
+            found += [answers[at]] if at in answers else []
     return found

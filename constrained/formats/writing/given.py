@@ -28,9 +28,14 @@ _TEXTS = {"text", "input_text", "output_text", "summary_text", "reasoning_text"}
 _HINTS = ("reasoning_content", "reasoning", "thinking")  # of which one says what was thought
 
 
-def read_messages(given: Iterable[Message | Mapping[str, Any]], thought: str | None = "reasoning") -> list[Message]:
+def read_messages(
+    given: Iterable[Message | Mapping[str, Any]],
+    thought: str | None = "reasoning",
+    speaks: Callable[[str], bool] = lambda role: True,
+) -> list[Message]:
     """Return messages that are given as such, or as dicts; `thought`: the kind of thought that `reasoning_content` and
-    its like are, None: a format has no place for them, and they are left out, as chat templates do.
+    its like are; `speaks`: whether messages by a role may name their speaker.  What a format has no place for, of
+    dicts, is left out, as chat templates do: thoughts where their kind is None, and names.
 
     Raises: ConstrainedError: one is neither.
 
@@ -46,6 +51,8 @@ def read_messages(given: Iterable[Message | Mapping[str, Any]], thought: str | N
     for at, message in enumerate(given):
         items = _item(message) is not None
         read = [message] if isinstance(message, Message) else _messages(message, at, thought)
+        if not isinstance(message, Message):
+            read = [one if one.name is None or speaks(one.role) else replace(one, name=None) for one in read]
         if items and is_open and read[0].role == found[-1].role == "assistant" and _continues(found[-1], read[0]):
             last = found.pop()
             read[0] = replace(

@@ -27,7 +27,7 @@ from constrained.formats.binding.frame import changes_of, under
 from constrained.formats.binding.request import parted
 from constrained.formats.binding.rules import Alternatives, alternatives_of
 from constrained.formats.defining.definition import Definition
-from constrained.formats.message import Message, Piece
+from constrained.formats.message import RESULTS, Message, Piece
 from constrained.formats.read.across import told
 from constrained.formats.read.inputs import Turn, split_text
 from constrained.formats.read.question import Question, ask
@@ -38,6 +38,7 @@ from constrained.formats.writing.answers import is_json_answer
 from constrained.formats.writing.conversation import (
     Span,
     learned,
+    speaking_roles,
     write_conversation,
 )
 from constrained.formats.writing.fitted import fitted, thought_of, ways
@@ -75,7 +76,11 @@ def render(
     prompted, opens = options.pop("tool_prompt", True), options.pop("add_generation_prompt", False)
     begun = begun or chat.generation_prompt(options.pop("thinking", None))
     definition = under(chat.definition, options)
-    messages = read_messages(given, thought_of(definition))
+
+    def speaks(role: str) -> bool:
+        return role in (*RESULTS, "function") or role in speaking_roles(_rules(chat, definition, options), definition)
+
+    messages = read_messages(given, thought_of(definition), speaks)
     for name, value in (("tool_prompt", prompted), ("add_generation_prompt", opens)):
         if not isinstance(value, bool):
             raise ConstrainedError(f"{name} is {shown(value)}", instead="True or False")
