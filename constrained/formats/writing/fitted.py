@@ -9,7 +9,7 @@ Tested in tests/test_render.py: OpenAI's conversations in every format, read bac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -20,6 +20,7 @@ from constrained.formats.message import RESULTS, Message, Worded, pieces_of
 from constrained.formats.writing.conversation import answered_by
 from constrained.formats.writing.turn import fits
 
+OPENED = Message("x")  # the answer that is to be written
 _SYSTEM = ("system", "developer")
 _GAP = "\n\n"  # between what a system and a user say, where one message says both
 
@@ -121,9 +122,15 @@ def _led(messages: Sequence[Message]) -> list[Message]:
         elif message.role == "user" and later:
             said = reduce(_joined, [*(one.content for one in later), message.content])
             found, later = [*found, replace(message, content=said)], []
+        elif message.role == "assistant" and later:
+            found, later = [*found, *_as_users(later), message], []
         elif message.content or message.tool_calls or message.thoughts or message.role != "assistant":
             found.append(message)
-    return [*found, *(replace(message, role="user") for message in later)]
+    return [*found, *_as_users(later)]
+
+
+def _as_users(messages: Iterable[Message]) -> list[Message]:
+    return [replace(message, role="user") for message in messages]
 
 
 def _merged(messages: Sequence[Message]) -> list[Message]:
@@ -131,7 +138,7 @@ def _merged(messages: Sequence[Message]) -> list[Message]:
     found: list[Message] = []
     for message in messages:
         last = found[-1] if found else message
-        plain = not (message.tool_calls or message.thoughts or last.tool_calls)
+        plain = message is not OPENED and not (message.tool_calls or message.thoughts or last.tool_calls)
         if found and plain and message.role == last.role and message.role in ("user", "assistant"):
             found[-1] = replace(last, content=_joined(last.content, message.content), stop=message.stop)
         else:

@@ -41,7 +41,7 @@ from constrained.formats.writing.conversation import (
     speaking_roles,
     write_conversation,
 )
-from constrained.formats.writing.fitted import fitted, thought_of, ways
+from constrained.formats.writing.fitted import OPENED, fitted, thought_of, ways
 from constrained.formats.writing.given import read_messages
 from constrained.formats.writing.tool_prompt import told_of_tools
 from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
@@ -93,7 +93,7 @@ def render(
     if prompted:
         messages = told_of_tools(messages, others, own, definition)
     if opens:
-        messages = [*messages, Message("x")]
+        messages = [*messages, OPENED]
     with metered(None if current() is not None else Budget(MAX_WORK * 4)):
         names, known = frozenset(definition.tokens.values()), None if read is None else tools
 
