@@ -73,7 +73,7 @@ def render(
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
     """
     options = dict(options)
-    prompted, opens = options.pop("tool_prompt", True), options.pop("add_generation_prompt", False)
+    prompted, opens = _switch(options, "tool_prompt", default=True), _switch(options, "add_generation_prompt")
     begun = begun or chat.generation_prompt(options.pop("thinking", None))
     definition = under(chat.definition, options)
 
@@ -81,9 +81,6 @@ def render(
         return role in (*RESULTS, "function") or role in speaking_roles(_rules(chat, definition, options), definition)
 
     messages = read_messages(given, thought_of(definition), speaks)
-    for name, value in (("tool_prompt", prompted), ("add_generation_prompt", opens)):
-        if not isinstance(value, bool):
-            raise ConstrainedError(f"{name} is {shown(value)}", instead="True or False")
     if begun and not opens:
         raise ConstrainedError("thinking without an answer to begin", instead="add_generation_prompt=True beside it")
     others, own = parted(definition, tools)
@@ -117,6 +114,14 @@ def render(
     written_ids = [call.id for message in said for call in message.tool_calls]
     ids = {name: own for name, own in zip(written_ids, given_ids, strict=True) if name is not None and own is not None}
     return Rendered(tuple(pieces), turn, tuple(spans), ids)
+
+
+def _switch(options: dict[str, Any], name: str, *, default: bool = False) -> bool:
+    """Return the value of a switch, which is no option of a format, and take it away."""
+    value = options.pop(name, default)
+    if not isinstance(value, bool):
+        raise ConstrainedError(f"{name} is {shown(value)}", instead="True or False")
+    return value
 
 
 def _rules(chat: ChatFormat, definition: Definition, options: Mapping[str, Any]) -> Alternatives:
