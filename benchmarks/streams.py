@@ -2,6 +2,7 @@
 
     python -m constrained.benchmarks.streams FILE…  [--step N]  [--formats hermes,qwen3]
     python -m constrained.benchmarks.streams --delays             how far events are behind the text that they tell of
+    python -m constrained.benchmarks.streams --cuts 1000          cuts of each format, and its delays
 
 A file is as in `benchmarks.vectors`; what is not valid is left out.  Of a turn, the events of its two parts must add up
 to what `parse` returns for the whole, whatever the cut, and likewise in single characters.  Of everything, the
@@ -11,10 +12,12 @@ beginning up to the cut must be read without an error, and must say nothing that
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -173,16 +176,58 @@ def bound(chat: ChatFormat) -> int:
     return max(32, *map(len, (*definition.tokens.values(), *definition.markers, *definition.call_markers)))
 
 
-def delays() -> int:
-    """Print the delays of all formats; return how many are longer than they may be."""
-    late = 0
-    for name in ChatFormat.names():
+def cut_turns(chat: ChatFormat) -> list[str]:
+    """Return the turns of a format that are cut: long ones, and one with characters of several bytes, escapes, a
+    thought and text before calls, or as much of that as the format has.
+    """
+    found = [turn for _, turn, _ in turns(chat, 90)]
+    kinds = chat.definition.thoughts if chat.definition.generates_thoughts else ()
+    thoughts = dict.fromkeys(kinds, "So é, 雨 : <b>?\n")
+    hard = [ToolCall("write", {"text": 'a "b" \\ <c>\n{d} 雨 🌧'}), ToolCall("write", {"numbers": [1, -2]})]
+    for said, calls, thought in product(("Grüße, <ok>.", ""), (hard, hard[:1], []), (thoughts, {})):
+        try:
+            found.append(chat.write(Message(said, calls, thoughts=thought), [TOOL] if calls else None))
+        except ConstrainedError:  # it has no such turn
+            continue
+    return found
+
+
+def cut_faults(chat: ChatFormat, count: int, seed: int) -> Iterator[str]:
+    """Yield where turns of a format, cut at random places, of characters or bytes, are told otherwise than `parse`
+    reads them.
+    """
+    picks = random.Random(f"{chat.name} {seed}")
+    arguments = {"tools": None if chat.definition.payload is None else [TOOL]}
+    whole = {turn: said(chat.parse(turn, **arguments)) for turn in cut_turns(chat)}
+    for _ in range(count):
+        turn = picks.choice([*whole])
+        data: Any = turn if picks.random() < 0.5 else turn.encode()
+        places = sorted(picks.randrange(len(data) + 1) for _ in range(picks.choice((1, 2, 5, 20))))
+        pieces = [data[begin:end] for begin, end in pairwise([0, *places, len(data)])]
+        try:
+            found: object = streamed(chat, pieces, arguments)
+        except Exception as error:  # whatever it is, it is a fault
+            found = error
+        if found != whole[turn]:
+            yield f"{pieces}: {found!r} for {whole[turn]}"
+
+
+def delays(cuts: int = 0, names: Iterable[str] = ()) -> int:
+    """Print the delays of formats, of all if none is named; return how many are longer than they may be, and how many
+    of so many cuts of each change what is told.
+    """
+    late = wrong = 0
+    for name in names or ChatFormat.names():
         chat = ChatFormat.load(name)
         found = {what: delay(chat, turn, long) for what, turn, long in turns(chat, 600)}
         late += sum(value > bound(chat) for value in found.values())
-        print(f"{name:20}", *(f"{what} {value}" for what, value in found.items()), f"of {bound(chat)}", flush=True)
-    print(f"{late} are late")
-    return late
+        faults = list(cut_faults(chat, cuts, 1))
+        wrong += len(faults)
+        told = [f"{what} {value}" for what, value in found.items()]
+        print(f"{name:20}", *told, f"of {bound(chat)}", *([f"{len(faults)} cuts differ"] * bool(cuts)), flush=True)
+        print(*(f"  {fault}" for fault in faults[:2]), sep="\n", end="\n" * bool(faults))
+    print(f"{late} are late" + f", {wrong:,} cuts differ" * bool(cuts))
+    return late + wrong
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -191,12 +236,13 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--delays", action="store_true", help="how far events are behind their text")
+    parser.add_argument("--cuts", type=int, default=0, help="how many turns of each format are cut at random")
     parser.add_argument("--step", type=int, default=1, help="characters from cut to cut")
     parser.add_argument("--formats", default="", help="only these")
     options = parser.parse_args(arguments)
     only, wrong = set(filter(None, options.formats.split(","))), 0
-    if options.delays:
-        return bool(delays())
+    if options.delays or options.cuts:
+        return bool(delays(options.cuts, sorted(only)))
     for path in options.files:
         started, counts = time.process_time(), Counter[str]()
         for row in rows(path):
