@@ -183,7 +183,9 @@ def cut_turns(chat: ChatFormat) -> list[str]:
     found = [turn for _, turn, _ in turns(chat, 90)]
     kinds = chat.definition.thoughts if chat.definition.generates_thoughts else ()
     thoughts = dict.fromkeys(kinds, "So é, 雨 : <b>?\n")
-    hard = [ToolCall("write", {"text": 'a "b" \\ <c>\n{d} 雨 🌧'}), ToolCall("write", {"numbers": [1, -2]})]
+    hard = [ToolCall("write", {"text": 'a "b" \\ <c>\n{d} 雨 🌧'})]
+    if chat.definition.repeat is not None and chat.definition.repeat.default is None:
+        hard.append(ToolCall("write", {"numbers": [1, -2]}))
     for said, calls, thought in product(("Grüße, <ok>.", ""), (hard, hard[:1], []), (thoughts, {})):
         try:
             found.append(chat.write(Message(said, calls, thoughts=thought), [TOOL] if calls else None))
