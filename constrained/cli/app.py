@@ -9,6 +9,7 @@ import typer
 from constrained import __version__
 from constrained.cli.commands.bench import bench
 from constrained.cli.commands.demo import demo
+from constrained.cli.commands.derive import derive
 from constrained.cli.commands.generate import generate
 from constrained.cli.commands.grammars import formats, show
 from constrained.cli.commands.mask import mask
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (formats, show, mask, validate, parse, render, spec, generate, trace, demo, bench, vocabulary):
+for command in (formats, show, mask, validate, parse, render, spec, derive, generate, trace, demo, bench, vocabulary):
     app.command()(command)
 
 

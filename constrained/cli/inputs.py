@@ -158,7 +158,7 @@ def read_vocabulary(tokenizer: str | None, size: int | None = None) -> Vocabular
     if isfile(tokenizer):
         saved = size is None and is_saved(tokenizer)
         return Vocabulary.load(tokenizer) if saved else Vocabulary.from_tokenizer(tokenizer, size=size)
-    return Vocabulary.from_tokenizer(_pretrained("AutoTokenizer", tokenizer), size=size)
+    return Vocabulary.from_tokenizer(read_tokenizer(tokenizer), size=size)
 
 
 def read_model(name: str | None) -> tuple[Any, Any]:
@@ -173,7 +173,12 @@ def read_model(name: str | None) -> tuple[Any, Any]:
 
         torch.set_num_threads(1)  # PERF: `constrained demo` 86 s with two threads on two busy cores, 9 s with one
         return loaded
-    return _pretrained("AutoModelForCausalLM", name), _pretrained("AutoTokenizer", name)
+    return _pretrained("AutoModelForCausalLM", name), read_tokenizer(name)
+
+
+def read_tokenizer(name: str) -> Any:
+    """Return the tokenizer of a local folder or a hub id."""
+    return _pretrained("AutoTokenizer", name)
 
 
 def _pretrained(kind: str, name: str) -> Any:

@@ -6,8 +6,9 @@ format is known by name anywhere in the package.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from constrained.errors import GrammarError, shown
+from constrained.errors import ConstrainedError, GrammarError, said_by, shown
 from constrained.formats.binding.bind import Writing, bind
 from constrained.formats.binding.frame import Frame, shape, under
 from constrained.formats.binding.request import generating, make_request, request_of
@@ -41,18 +42,19 @@ if TYPE_CHECKING:
 class ChatFormat:
     """A chat format; frozen, shareable between threads.
 
-    `generic` is its grammar before tools are bound.
+    `generic` is its grammar before tools are bound, `files` the texts that it was read from, by name.
     """
 
     name: str
     definition: Definition
     generic: Grammar
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return f"<ChatFormat {self.name!r}: {self.definition.title}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ChatFormat, (self.name, self.definition, self.generic)  # without what it remembers
+        return ChatFormat, (self.name, self.definition, self.generic, self.files)  # without what it remembers
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -104,6 +106,42 @@ class ChatFormat:
             return "" if template is None else compared(cls.load(name), template).differs
 
         return cls.load(format_of(seen, shipped_folder(), differs))
+
+    @classmethod
+    def from_template(cls, given: Any, special: Any = None, stop: Any = None) -> ChatFormat:
+        """Return the format that a chat template prints, derived by comparing what it prints of other messages, and
+        proved: random conversations come out as the template prints them, and its turns are generated.
+
+        given: a tokenizer of transformers, the path of its folder or of a .jinja file, or the template's text.
+        special: names of special tokens → spellings, or a list of these, where a template comes alone.  stop: the
+        tokens that end a turn, where the template prints none.
+
+        What the template does otherwise, or nobody said, is listed in `doubts`.  Needs jinja2.
+        Cost: some seconds.
+        Raises: GrammarError: the template prints something that no format here has; with the conversation.
+        """
+        from constrained.formats.deriving.derive import derive
+
+        return derive(given, cls.load, special, stop).format
+
+    @property
+    def doubts(self) -> tuple[tuple[str, str], ...]:
+        """Of a derived format, what its template does otherwise or does not say: (what, how)."""
+        return tuple(self.definition.doubts.items())
+
+    def save(self, folder: str | PathLike[str]) -> Path:
+        """Write the files of the format into a folder, and return the path of the definition, which `load` takes.
+
+        Raises: ConstrainedError: they cannot be written.
+        """
+        path = Path(folder)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            for name, text in self.files.items():
+                (path / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ConstrainedError(f"cannot write to {shown(str(folder))}", because=said_by(error)) from error
+        return path / f"{self.name}.toml"
 
     @property
     def title(self) -> str:
@@ -438,4 +476,8 @@ def _shipped(name: str) -> ChatFormat:
 
 
 def _read(path: Path) -> ChatFormat:
-    return ChatFormat(path.stem, *read_pair(path))
+    definition, generic = read_pair(path)
+    named = tomllib.loads(path.read_text(encoding="utf-8"))
+    is_own = definition.grammar.parent == path.parent and ("grammar" in named or definition.grammar.stem == path.stem)
+    files = {file.name: file.read_text(encoding="utf-8") for file in (path, *([definition.grammar] if is_own else []))}
+    return ChatFormat(path.stem, definition, generic, files)

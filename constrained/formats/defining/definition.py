@@ -190,7 +190,8 @@ class Definition:
     `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
     `tool_prompt`: what else is told of tools.  `notes`: what a published reader of the format cannot take, by the
     reader's name.  `results`: the roles of those who answer calls.  `constraints`: rules across messages → who keeps
-    them, "always" or "strict".
+    them, "always" or "strict".  `doubts`: of a format that was derived, what its template does otherwise, or does not
+    say.
     """
 
     title: str
@@ -219,6 +220,7 @@ class Definition:
     notes: Mapping[str, str] = field(default_factory=dict)
     results: tuple[str, ...] = ()
     constraints: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -236,7 +238,7 @@ _SHAPE = TableShape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
     **dict.fromkeys(("specials", "markers", "padding", "reserved", "call_markers"), "a list of texts"),
     **dict.fromkeys(("not_answers", "escaped"), "a list of texts"),
-    **dict.fromkeys(("spellings", "thoughts", "messages", "slots", "notes"), "a table of texts"),
+    **dict.fromkeys(("spellings", "thoughts", "messages", "slots", "notes", "doubts"), "a table of texts"),
     "results": "a list of texts", "stops": "a table of lists of texts", "not_responses": "a list of tables",
     **dict.fromkeys(("variant", "payload", "calls", "reasoning", "constraints"), "a table"),
     **dict.fromkeys(("builtins", "options", "tool_prompt"), "a table of tables"),
@@ -323,6 +325,7 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
         notes=dict(table.get("notes", {})),
         results=tuple(table.get("results", [role for role in RESULTS if role in table.get("messages", {}).values()])),
         constraints=_constraints(table.get("constraints", {}), file),
+        doubts=dict(table.get("doubts", {})),
     )
 
 

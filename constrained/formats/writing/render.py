@@ -44,6 +44,7 @@ from constrained.formats.writing.conversation import (
 from constrained.formats.writing.fitted import OPENED, fitted, thought_of, ways
 from constrained.formats.writing.given import read_messages
 from constrained.formats.writing.tool_prompt import told_of_tools
+from constrained.schema.by_content import content
 from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def render(
 
         pieces, messages, options = _first(messages, definition, options, written)
         turn = _turn(pieces, names)
-        question = ask(chat.generic, definition, "conversation", options)
+        question = _question(chat, definition, options)
         spans, said = _checked(question, Terms(read), turn, messages, _rules(chat, definition, options))
     if opens:  # what stands before that of an answer which the model is to write itself
         *spans, (start, _) = spans
@@ -122,6 +123,12 @@ def _switch(options: dict[str, Any], name: str, *, default: bool = False) -> boo
     if not isinstance(value, bool):
         raise ConstrainedError(f"{name} is {shown(value)}", instead="True or False")
     return value
+
+
+def _question(chat: ChatFormat, definition: Definition, options: Mapping[str, Any]) -> Question:
+    """Return what reads a conversation under these options, which remembers what it has read."""
+    key = content("conversation", dict(options))
+    return chat.recent_question(key, lambda: ask(chat.generic, definition, "conversation", options))
 
 
 def _rules(chat: ChatFormat, definition: Definition, options: Mapping[str, Any]) -> Alternatives:

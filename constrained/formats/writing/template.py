@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.errors import ConstrainedError, GrammarError, Rejected, said_by, shown
 from constrained.formats.defining.recognise import Seen
+from constrained.formats.defining.sandbox import compiled
 from constrained.formats.message import Message
 from constrained.formats.writing.render import render
 
@@ -53,43 +53,10 @@ def template_of(tokenizer: Any, seen: Seen) -> Template | None:
         return lambda messages, tools, opens: str(
             own(messages, tools=tools, add_generation_prompt=opens, tokenize=False)
         )
-    try:
-        from jinja2 import TemplateError
-        from jinja2.ext import Extension, loopcontrols
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-    except ImportError as error:
-        raise GrammarError(
-            "cannot tell the chat format of the tokenizer",
-            because="jinja2 is not installed, which renders its template",
-            instead="pip install jinja2, or ChatFormat.load(name)",
-        ) from error
-
-    class Generation(Extension):  # what a model learns, which transformers marks
-        tags = {"generation"}  # noqa: RUF012  (as Extension has it)
-
-        def parse(self, parser: Any) -> Any:
-            next(parser.stream)
-            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-    inside = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, Generation])
-    inside.filters["tojson"] = _tojson
-    inside.globals |= {"raise_exception": _raise, "strftime_now": lambda form: datetime.now().strftime(form)}
-    try:
-        compiled = inside.from_string(seen.template)
-    except TemplateError as error:
-        raise GrammarError("the tokenizer's chat template is no template", because=said_by(error)) from error
-    return lambda messages, tools, opens: compiled.render(
+    template = compiled(seen.template)
+    return lambda messages, tools, opens: template.render(
         messages=messages, tools=tools, add_generation_prompt=opens, **seen.named
     )
-
-
-def _tojson(value: Any, ensure_ascii: bool = False, **how: Any) -> str:
-    """Return JSON as transformers lets templates write it."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, **how)
-
-
-def _raise(because: str) -> None:
-    raise ConstrainedError(f"the chat template refuses the messages: {because}")
 
 
 def compared(chat: ChatFormat, template: Template) -> Comparison:

@@ -1,0 +1,1 @@
+"""Chat templates → formats, by comparing what they print of different messages."""

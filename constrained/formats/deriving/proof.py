@@ -1,0 +1,356 @@
+"""The proof of a derived format: random conversations, printed by the template and by the format.
+
+Texts hold what breaks formats: quotes, backslashes, braces, parts of tags, other scripts, line breaks.  Both must print
+the same text, to the letter; `render` reads its own back.  Each turn is what the grammar generates.  Where a text
+spells a marker of the format, the format may refuse it, as readers would take it for the marker.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from constrained.errors import ConstrainedError
+from constrained.formats.deriving.probes import Shape
+from constrained.formats.deriving.template import NotPrinted, Template
+from constrained.formats.payload.values import write_json
+
+if TYPE_CHECKING:
+    from constrained.formats.load import ChatFormat
+
+_WORDS = (
+    "rain", "Oslo", "λόγος", "雨が降る", "مطر", "🌧️", "q\"q", "it's", "back\\slash", "\\n", "{", "}", "[1]",
+    "{\"a\": 1}", "<b>", "</b", "<", ">", "&amp;", "&", "%d", "{{ x }}", "{% y %}", "#", "```", "null", "True",
+    "12", "-0.5", "a=b", "f(x)", "|", "e\u0301", "\u2028", "\ttab", "two\nlines", "blank\n\nline", "name",
+    "arguments", "user", "assistant", "tool",
+)  # fmt: skip
+_KEYS = ("city", "n", "wide", "items", "where", "text", "x_1")
+_LONG = 1_000  # characters
+ENOUGH = 10  # differences, after which no more are looked for
+TURNS = 5  # of so many conversations one has its turns generated
+_NAMES = ("get_weather", "search", "f1", "do_it-now")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A conversation that the template and the format print differently; `refusal`: why the format does not."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    mine: str
+    theirs: str
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How many conversations came out alike, and turns were generated; how many conversations hold a marker, which the
+    format refuses or escapes, and how many the template refuses.  `escaped`: those alike but for an escape in JSON.
+    """
+
+    alike: int
+    turns: int
+    marked: int
+    refused: int
+    escaped: int
+    differences: tuple[Difference, ...]
+
+
+class _Drawing:
+    """Random conversations of the kinds that a shape has."""
+
+    def __init__(
+        self, shape: Shape, markers: Sequence[str], odd: Sequence[str], stripped: Sequence[str], seed: int
+    ) -> None:
+        self.random = random.Random(seed)
+        self.shape, self.markers, self.odd, self.stripped = shape, markers, odd, stripped
+
+    def text(self, role: str) -> str:
+        words = [self.random.choice(_WORDS) for _ in range(self.random.randint(1, 6))]
+        if self.markers and self.random.random() < 0.03:
+            words.insert(0, self.random.choice(self.markers))
+        text = self.random.choice((" ", "", "\n")).join(words)
+        if role not in self.stripped and self.random.random() < 0.1:
+            return self.random.choice((" ", "\n", "\n\n")) + text + self.random.choice((" ", "\n", ""))
+        return text.strip() or "text"
+
+    def value(self, depth: int = 0) -> Any:
+        kinds: dict[str, Callable[[], Any]] = {
+            "": lambda: self.text("argument"), "numbers": lambda: self.random.randint(-5, 1000),
+            "decimals": lambda: self.random.choice((0.5, -1.25, 1e-7)), "booleans": lambda: self.random.random() < 0.5,
+            "null": lambda: None,
+            "lists": lambda: [self.value(depth + 1) for _ in range(self.random.randint(0, 3))],
+            "objects": lambda: {
+                self.random.choice((*_KEYS, "k\"ey")): self.value(depth + 1) for _ in range(self.random.randint(0, 2))
+            },
+        }  # fmt: skip
+        allowed = [kind for kind in kinds if kind not in self.odd or depth and kind not in ("lists", "objects")]
+        kind = self.random.choice([kind for kind in allowed if depth < 3 or kind not in ("lists", "objects")])
+        return kinds[kind]()
+
+    def calls(self) -> list[dict[str, Any]]:
+        assert self.shape.calls is not None
+        count = self.random.choice((1, 1, 2, 3)) if self.shape.calls.separator is not None else 1
+        return [self.call() for _ in range(count)]
+
+    def call(self) -> dict[str, Any]:
+        keys = self.random.sample(_KEYS, self.random.randint(0, 3))
+        name = f"{self.random.choice(_NAMES)}_{self.random.randrange(10**6)}"  # a tool of its own, with its own types
+        called = "".join(self.random.choices("abcdefghijkABCDEF0123456789", k=9))
+        function = {"name": name, "arguments": {key: self.value() for key in keys}}
+        return {"id": called, "type": "function", "function": function}
+
+    def messages(self) -> list[dict[str, Any]]:
+        shape, chance = self.shape, self.random.random
+        found: list[dict[str, Any]] = []
+        often = 0.95 if len(shape.default_system) > _LONG else 0.4  # reading a long text of the template takes long
+        if shape.system is not None and chance() < often:
+            found.append({"role": "system", "content": self.text("system")})
+        rounds = self.random.randint(1, 3)
+        for at in range(rounds):
+            is_last = at == rounds - 1
+            found.append({"role": "user", "content": self.text("user")})
+            while shape.calls is not None and shape.results is not None and chance() < 0.4:
+                turn = self.turn(thinks=is_last, calls=self.calls())
+                results = [
+                    {
+                        "role": "tool",
+                        "tool_call_id": call["id"],
+                        "name": call["function"]["name"],
+                        "content": self.text("tool"),
+                    }
+                    for call in turn["tool_calls"]
+                ]
+                found += [turn, *results]
+            if not is_last or chance() < 0.8:
+                found.append(self.turn(thinks=is_last))
+        if shape.calls is not None and found[-1]["role"] == "user" and chance() < 0.5:
+            found.append(self.turn(thinks=True, calls=self.calls()))
+        return found if shape.ends or found[-1]["role"] == "user" else self.closed(found)
+
+    def closed(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return messages with a user's at the end, where the template leaves the last turn open."""
+        thoughts = self.shape.thoughts
+        dropped = thoughts.key if thoughts is not None and not thoughts.kept else None
+        kept = [{key: value for key, value in message.items() if key != dropped} for message in messages]
+        return [*kept, {"role": "user", "content": self.text("user")}]
+
+    def tools(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return tools whose parameters have the types of the arguments of all calls."""
+        found = []
+        for message in messages:
+            for call in message.get("tool_calls", ()):
+                arguments = call["function"]["arguments"]
+                properties = {key: {"type": _type(value)} for key, value in arguments.items()}
+                parameters = {"type": "object", "properties": properties, "required": [*properties]}
+                found.append(
+                    {"type": "function", "function": {"name": call["function"]["name"], "parameters": parameters}}
+                )
+        return found
+
+    def turn(self, *, thinks: bool, calls: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+        shape, chance = self.shape, self.random.random
+        turn: dict[str, Any] = {"role": "assistant", "content": self.text("assistant")}
+        if calls:
+            assert shape.calls is not None
+            turn["tool_calls"] = calls
+            if shape.calls.between is None or chance() < 0.5:
+                turn["content"] = ""
+        thoughts = shape.thoughts
+        if (
+            thoughts
+            and thoughts.key
+            and (thinks or thoughts.kept)
+            and (thoughts.before_calls or not calls)
+            and chance() < 0.4
+        ):
+            turn[thoughts.key] = self.text("thought")
+        return turn
+
+
+def _type(value: Any) -> str:
+    named = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return named.get(type(value), "null")
+
+
+def _as_text(messages: Sequence[Mapping[str, Any]], *, as_text: bool) -> list[Mapping[str, Any]]:
+    """Return messages with arguments of calls as the template wants them."""
+    if not as_text:
+        return [*messages]
+    return [
+        {**message, "tool_calls": [
+            {**call, "function": {**call["function"], "arguments": write_json(call["function"]["arguments"])}}
+            for call in message["tool_calls"]
+        ]} if "tool_calls" in message else message
+        for message in messages
+    ]  # fmt: skip
+
+
+class _Proving:
+    """What has come out of random conversations so far."""
+
+    def __init__(self, chat: ChatFormat, template: Template, shape: Shape, markers: Sequence[str]) -> None:
+        self.chat, self.template, self.shape, self.markers = chat, template, shape, markers
+        self.as_text = shape.calls is not None and shape.calls.as_text
+        self.alike = self.turns = self.marked = self.refused = self.escaped = 0
+        self.differences: list[Difference] = []
+
+    def prove(self, messages: list[dict[str, Any]], tools: list[Any], *, turns: bool) -> None:
+        """Print a conversation in both ways; turns: whether its turns are held against the grammar too."""
+        opens = messages[-1]["role"] == "user"
+        told: dict[str, Any] = {"tool_prompt": False, "add_generation_prompt": opens}
+        try:
+            theirs = self.template.render(_as_text(messages, as_text=self.as_text), opens=opens)
+        except NotPrinted:
+            self.refused += 1
+            return
+        is_marked = any(marker in _all_texts(messages) for marker in self.markers)
+        try:
+            mine = self.chat.render_text(messages, tools, **told) + (self.shape.prompt if opens else "")
+        except ConstrainedError as error:
+            self.marked += is_marked
+            self.differences += [] if is_marked else [Difference(tuple(messages), "", theirs, said(error))]
+            return
+        if mine == theirs or _unescaped(mine) == _unescaped(theirs):
+            self.alike += 1
+            self.escaped += mine != theirs
+        elif is_marked:
+            self.marked += 1
+        else:
+            self.differences.append(Difference(tuple(messages), mine, theirs))
+        if turns:
+            self.turns += _generated(self.chat, messages, tools, self.differences)
+            self.turns += _gone_on(self.chat, self.template, self.shape, messages, tools, theirs, self.differences)
+
+
+def prove(
+    chat: ChatFormat,
+    template: Template,
+    shape: Shape,
+    drawn: tuple[Sequence[str], Sequence[str], Sequence[str]],
+    count: int,
+    seed: int = 0,
+) -> Proof:
+    """Return what came out of so many random conversations; drawn: the markers that texts may hold, the kinds of values
+    that arguments have not, the roles whose texts neither begin nor end with white space.
+    """
+    drawing, proving = _Drawing(shape, *drawn, seed), _Proving(chat, template, shape, drawn[0])
+    for number in range(count):
+        if len(proving.differences) >= ENOUGH:
+            break
+        messages = drawing.messages()
+        proving.prove(messages, drawing.tools(messages), turns=number % TURNS == 0)
+    differences = tuple(sorted(proving.differences, key=lambda one: len(one.theirs)))
+    return Proof(proving.alike, proving.turns, proving.marked, proving.refused, proving.escaped, differences)
+
+
+def _tool(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+_TYPED = {"b": {"type": ["string", "null"], "enum": ["é", None]}, "a": {"type": "array"}}
+_TOLD = (
+    _tool("f", 'Tells “q"q” <b> {name} of\nrain.', {"type": "object", "properties": _TYPED, "required": ["b"]}),
+    _tool("g", "", {"type": "object", "properties": {}}),
+    _tool("h", "Tells.", {"properties": {}, "type": "object"}),
+)
+
+
+def tells_alike(chat: ChatFormat, template: Template, shape: Shape) -> bool:
+    """Return whether the format and the template tell of one, two and three tools alike, whoever has said something."""
+    asked = {"role": "user", "content": "Rain?"}
+    spoken = [[{"role": "system", "content": "Be brief."}]] if shape.system is not None else []
+    for before in ([], *spoken):
+        for count in range(1, len(_TOLD) + 1):
+            messages = [*before, asked, {"role": "assistant", "content": "Yes."}, asked]
+            try:
+                if template.render(messages, _TOLD[:count]) != chat.render_text(messages, _TOLD[:count]):
+                    return False
+            except (NotPrinted, ConstrainedError):
+                return False
+    return True
+
+
+def _unescaped(text: str) -> str:
+    """Return a text without the escapes by which JSON keeps markers out of strings; they are the same value."""
+    return text.replace("<\\/", "</").replace("\\u003e", ">").replace("\\u003c", "<")
+
+
+def _generated(
+    chat: ChatFormat, messages: Sequence[Mapping[str, Any]], tools: list[Any], differences: list[Difference]
+) -> int:
+    """Return how many turns of a conversation the grammar generates."""
+    from constrained.formats.writing.fitted import thought_of
+    from constrained.formats.writing.given import read_messages
+
+    found = 0
+    for message in read_messages(messages, thought_of(chat.definition)):
+        if message.role == "assistant" and not message.stop:
+            try:
+                text = chat.write(message, tools)
+                several: dict[str, Any] = {"parallel_tool_calls": True} if chat.definition.repeat else {}
+                chat.validate(text, "assistant_turn", tools, strict=True, **several)
+                found += 1
+            except ConstrainedError as error:
+                differences.append(Difference(tuple(messages), "", "", f"a turn is not generated: {said(error)}"))
+    return found
+
+
+def _gone_on(
+    chat: ChatFormat,
+    template: Template,
+    shape: Shape,
+    messages: Sequence[Mapping[str, Any]],
+    tools: list[Any],
+    theirs: str,
+    differences: list[Difference],
+) -> int:
+    """Return whether the last turn, as the template prints it behind a generation prompt, is one that is generated."""
+    if messages[-1]["role"] != "assistant":
+        return 0
+    as_text = shape.calls is not None and shape.calls.as_text
+    try:
+        asked = template.render(_as_text(messages[:-1], as_text=as_text), opens=True)
+    except NotPrinted:
+        return 0
+    if not theirs.startswith(asked):  # it ends in a thought that the message has not, or is of a user alone
+        return 0
+    text = theirs[len(asked) :]
+    stop = max((text.rfind(one) + len(one) for one in chat.stop if one in text), default=len(text))
+    several: dict[str, Any] = {"parallel_tool_calls": True} if chat.definition.repeat else {}
+    try:
+        chat.validate(
+            text[:stop],
+            "assistant_turn",
+            tools,
+            strict="<\\/" not in text and "</" not in text,
+            prompt=shape.prompt,
+            **several,
+        )
+    except ConstrainedError as error:
+        differences.append(
+            Difference(tuple(messages), "", text, f"a turn that it prints is not generated: {said(error)}")
+        )
+    return 1
+
+
+def said(error: ConstrainedError) -> str:
+    """Return an error in a line."""
+    return f"{error.what}{f': {error.because}' if error.because else ''}"
+
+
+def _all_texts(messages: Sequence[Mapping[str, Any]]) -> str:
+    return "\0".join(_strings([*messages]))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _strings(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _strings(inner)
