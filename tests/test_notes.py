@@ -21,6 +21,14 @@ NOTED = {
     ),
     "an unknown format": ({"properties": {"a": {"type": "string", "format": "colour"}}}, ["#/properties/a/format"]),
     "nullable": ({"type": "string", "nullable": True}, ["#/nullable"]),
+    "formats of OpenAPI, once": (
+        {"properties": {"a": {"format": "byte"}, "b": {"format": "int32"}, "c": {"format": "byte"}}},
+        ["#/properties/c/format"],
+    ),
+    "formats of OpenAPI, of which a draft knows nothing": (
+        {"$schema": "http://json-schema.org/draft-07/schema#", "format": "byte"},
+        ["#/format"],
+    ),
     "annotations": (
         {"title": "t", "description": "d", "x-minlength": 1, "examples": [1], "discriminator": {}, "wholly": "mine"},
         [],

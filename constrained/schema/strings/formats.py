@@ -413,5 +413,5 @@ _FORMATS: dict[str, Callable[[], Expr]] = {
     "ip-address": _ipv4,  # draft 3's names
     "byte": _base64,  # OpenAPI's
 }
-KNOWN = frozenset(_FORMATS)
-OPENAPI = frozenset({"int32", "int64", "float", "double", "password", "binary"})  # of numbers, or of any text
+OPENAPI = frozenset({"int32", "int64", "float", "double", "password", "binary", "byte"})
+KNOWN = frozenset(_FORMATS) - OPENAPI
