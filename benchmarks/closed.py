@@ -18,7 +18,7 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jsonschema
@@ -79,26 +79,33 @@ class Maker:
     def more(self, depth: int) -> dict[str, Any]:
         """Return one keyword, or some that go together."""
         picks = self.picks
-        parts = [self.some(depth) for _ in range(picks.randint(1, 3))]
-        found: list[dict[str, Any]] = [
-            {"allOf": parts}, {"anyOf": parts}, {"oneOf": parts},
-            {"not": {**self.some(depth), "required": self.keys()}},
-            {"allOf": [{"$ref": f"#/{self.names}/A"}, *parts[1:]]} if depth == 2 else {"allOf": parts},
-            {"required": self.keys()}, {"patternProperties": {picks.choice(("^a", "[bc]")): self.some(depth - 1)}},
-            {"items": self.some(depth - 1)}, {"minProperties": 1}, {"maxProperties": 2},
-        ]
         if picks.random() < 0.1:
             return {"additionalProperties": picks.choice((False, True))}
+
+        def some() -> dict[str, Any]:
+            return self.some(depth)
+
+        def parts() -> list[dict[str, Any]]:
+            return [some() for _ in range(picks.randint(1, 3))]
+
+        found: list[Callable[[], dict[str, Any]]] = [
+            lambda: {"allOf": parts()}, lambda: {"anyOf": parts()}, lambda: {"oneOf": parts()},
+            lambda: {"not": {**some(), "required": self.keys()}},
+            lambda: {"allOf": [{"$ref": f"#/{self.names}/A"}, *parts()[1:]]} if depth == 2 else {"allOf": parts()},
+            lambda: {"required": self.keys()},
+            lambda: {"patternProperties": {picks.choice(("^a", "[bc]")): self.some(depth - 1)}},
+            lambda: {"items": self.some(depth - 1)}, lambda: {"minProperties": 1}, lambda: {"maxProperties": 2},
+        ]
         if self.draft < 3:
-            found.append({"dependencies": {"a": self.some(depth), "b": ["c"]}})
+            found.append(lambda: {"dependencies": {"a": some(), "b": ["c"]}})
         else:
-            found += [{"dependentSchemas": {"a": self.some(depth)}}, {"dependentRequired": {"a": ["b"]}}]
-            found.append({"unevaluatedProperties": False} if picks.random() < 0.3 else {"required": ["a"]})
+            found += [lambda: {"dependentSchemas": {"a": some()}}, lambda: {"dependentRequired": {"a": ["b"]}}]
+            found.append(lambda: {"unevaluatedProperties": False} if picks.random() < 0.3 else {"required": ["a"]})
         if self.draft > 0:
-            found += [{"const": {"a": 1, "c": 1}}, {"propertyNames": {"enum": [*KEYS]}}]
+            found += [lambda: {"const": {"a": 1, "c": 1}}, lambda: {"propertyNames": {"enum": [*KEYS]}}]
         if self.draft > 1:
-            found += [{"if": self.some(depth), "then": self.some(depth), "else": self.some(depth)}] * 2
-        return picks.choice(found)
+            found += [lambda: {"if": some(), "then": some(), "else": some()}] * 2
+        return picks.choice(found)()
 
 
 ALWAYS = ("allOf",)

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from constrained.errors import SchemaError, UnsupportedSchema
+from constrained import Grammar, Vocabulary, compile
+from constrained.errors import GrammarError, SchemaError, UnsupportedSchema
 from constrained.schema import embed
 from constrained.work import Budget, metered
 from tests.schema_words import WORLD, accepts, kernel, kernel_of, valid
+
+BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256])
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
@@ -78,6 +81,18 @@ OPTIONS: list[tuple[Any, dict[str, Any], list[str], list[str]]] = [
 def test_options_decide_which_texts_are_read(schema: Any, options: dict[str, Any], yes: list[str], no: list[str]) -> None:
     machine = kernel(schema, **options)
     assert [text for text in [*yes, *no] if accepts(machine, text)] == yes
+
+
+@pytest.mark.parametrize(("options", "taken"), [({}, False), ({"around": "nothing"}, False), ({"around": "whitespace"}, True)])
+@pytest.mark.parametrize("schema", [{"type": "array"}, list[int]])
+def test_blanks_stand_around_a_value_where_they_are_asked_for(schema: Any, options: dict[str, Any], taken: bool) -> None:
+    grammar = Grammar.from_json_schema(schema, **options)
+    machine, start = compile(grammar, BYTES).place()
+    assert not grammar.narrowed and machine.is_final(machine.step_bytes(start, b"[1]"))
+    for text in (b" [1]", b"[1]\n", b"\r\n\t[1] "):
+        assert machine.is_final(machine.step_bytes(start, text)) is taken
+    with pytest.raises(GrammarError, match="unknown around"):
+        Grammar.from_json_schema(schema, around="blanks")
 
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"

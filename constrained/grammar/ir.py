@@ -163,11 +163,14 @@ class Grammar:
         max_whitespace: int | None = None,
         separators: tuple[str, str] | None = None,
         indent: int | None = None,
+        around: str = "nothing",
         strict: bool = False,
         documents: Mapping[str, Any] | None = None,
     ) -> Grammar:
         """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see
         `schema.embed` for the switches.
+
+        around: "nothing" stands before and behind the value; or "whitespace" may, as RFC 8259 allows of a JSON text.
 
         schema: also a Python type (a pydantic model, dataclass, ``TypedDict``, ``list[int]``, …), or a callable: its
         keyword arguments. profile: "exact", the specification's whole language; or "practical", what its readers load:
@@ -183,8 +186,13 @@ class Grammar:
         for name, value in switches.items():
             if value is not None:
                 given[name] = value
-        machine = operations["machine_of"](schema, profile, given)
-        return _made("of_machine", machine)
+        if around not in ("nothing", "whitespace"):
+            raise GrammarError(f"unknown around {shown(around)}", instead="one of: 'nothing', 'whitespace'")
+        found = _made("of_machine", operations["machine_of"](schema, profile, given))
+        if around == "nothing":
+            return found
+        blanks = cls.from_regex(r"[ \t\n\r]{0,1024}")  # as many as between values
+        return blanks + found + blanks
 
     @classmethod
     def choice(cls, texts: Iterable[str]) -> Grammar:
