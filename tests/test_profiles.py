@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import json
+from decimal import Decimal
+from typing import Annotated, Literal
 
 import pytest
 
@@ -62,6 +65,37 @@ def test_practical(tiny_vocabulary, name):
     schema, text, expected = CASES[name]
     assert accepts(tiny_vocabulary, grammar(schema, profile="practical"), text) is expected
     assert accepts(tiny_vocabulary, grammar(schema, profile="exact"), text)
+
+
+class Size(enum.IntEnum):
+    SMALL = 1
+    LARGE = 2
+
+
+class Mixed(enum.Enum):
+    TEXT = "a"
+    NUMBER = 2
+
+
+KEYED = [
+    dict[int, int], dict[float, int], dict[bool, int], dict[Size, int], dict[Mixed, int], dict[Literal["a", 1], int],
+    dict[Decimal, int], dict[int | None, int], dict[str | int, int], dict[Annotated[str, pydantic.Field(max_length=1)], int],
+    dict[Annotated[int, pydantic.Field(ge=1, le=2)], int],
+]
+
+
+@pytest.mark.parametrize("kind", KEYED, ids=str)
+def test_keys_are_those_that_pydantic_reads_alone_as_in_a_model(tiny_vocabulary, kind):
+    model = pydantic.create_model("Model", d=(kind, ...))
+    for key in ("1", "2", "3", "-7", "a", "ab", "true", "1.5", ""):
+        text = json.dumps({"d": {key: 1}})
+        try:
+            model.model_validate_json(text)
+            reads = key not in ("1", "0") or kind != dict[bool, int]  # which are written in one way only
+        except pydantic.ValidationError:
+            reads = False
+        assert accepts(tiny_vocabulary, grammar(model), text) is reads, key
+        assert accepts(tiny_vocabulary, grammar(kind), json.dumps({key: 1})) is reads, key
 
 
 A, B = {"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "integer"}}}

@@ -15,9 +15,10 @@ Tested in tests/test_profiles.py, against pydantic.
 from __future__ import annotations
 
 import datetime
+import enum
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Schema = dict[str, Any]
@@ -63,6 +64,7 @@ _KEYS: dict[str, Schema] = {
     "number": {"pattern": r"^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,10})?$"},
     "boolean": {"enum": ["false", "true"]},
 }
+_NO_KEYS = frozenset({"none", "list", "tuple", "set", "frozenset", "dict"})  # of which no text is one
 _MOST_KEYS = 1000  # numbers that are listed
 _HOST = r"[a-z]{1,20}(?:-[a-z0-9]{1,20})?(?:\.[a-z]{2,10}){1,2}"
 _DAY = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
@@ -134,11 +136,33 @@ def _practical(make: Callable[..., Any]) -> Any:
 
         def dict_schema(self, schema: Any) -> Schema:
             found: Schema = super().dict_schema(schema)
-            keys = schema.get("keys_schema", {})
-            names = written_keys(self.generate_inner(keys)) if keys.get("type") in ("int", "float", "bool") else None
+            names = self._names(schema.get("keys_schema", {}))
             return found if names is None else {**found, "propertyNames": names}
 
+        def _names(self, keys: Any) -> Schema | bool | None:
+            """Return which texts are read as keys; None: those that the schema of the keys says."""
+            kind = str(keys.get("type"))
+            if kind == "nullable":
+                return self._names(keys["schema"])
+            if kind == "union":
+                choices = [choice[0] if isinstance(choice, tuple) else choice for choice in keys["choices"]]
+                names = [self._names(choice) for choice in choices]
+                said = zip(names, choices, strict=True)
+                return {"anyOf": [self.generate_inner(choice) if name is None else name for name, choice in said]}
+            if kind in ("enum", "literal"):
+                numbers = keys.get("sub_type") in ("int", "float")
+                return listed_keys(keys.get("members", keys.get("expected", ())), numbers=numbers)
+            if kind in ("int", "float", "bool"):
+                return written_keys(self.generate_inner(keys))
+            return _KEYS["number"] if kind == "decimal" else False if kind in _NO_KEYS else None
+
     return Practical
+
+
+def listed_keys(members: Iterable[Any], *, numbers: bool) -> Schema:
+    """Return the keys that constants or members of an enumeration are read from: texts, and numbers if asked."""
+    values = [member.value if isinstance(member, enum.Enum) else member for member in members]
+    return {"enum": [str(value) for value in values if numbers or isinstance(value, str)]}
 
 
 def written_keys(schema: Schema) -> Schema | None:

@@ -29,7 +29,15 @@ from collections.abc import Callable
 from typing import Any, Literal, Union, get_args, get_origin
 
 from constrained.errors import SchemaError
-from constrained.schema.pydantic_types import BOUNDS, is_adapter, is_alias, is_own, schema_of_own, written_keys
+from constrained.schema.pydantic_types import (
+    BOUNDS,
+    is_adapter,
+    is_alias,
+    is_own,
+    listed_keys,
+    schema_of_own,
+    written_keys,
+)
 from constrained.work import spend
 
 Schema = dict[str, Any]
@@ -182,15 +190,20 @@ class _Reader:
 
     def _keys(self, kind: Any, where: str) -> Schema:
         """Return what the keys of an object may be; nothing: any text."""
-        schema = {"type": "integer"} if kind is int else self.read(kind, where)
+        if get_origin(kind) in (Union, types.UnionType):
+            found = [self._keys(part, where) for part in get_args(kind) if part is not type(None)]
+            return {} if {} in found else {"anyOf": found}
+        listed = kind if isinstance(kind, enum.EnumMeta) else get_args(kind) if get_origin(kind) is Literal else None
+        if listed is not None:
+            schema = listed_keys(listed, numbers=isinstance(kind, type) and issubclass(kind, (int, float)))
+        else:
+            schema = {"type": "integer"} if kind is int else self.read(kind, where)
         target = self.definitions.get(str(schema.get("$ref", "")).rpartition("/")[2], schema)
-        if "enum" in target and not all(isinstance(value, str) for value in target["enum"]):
+        names = written_keys({"type": "number"} if kind is decimal.Decimal else target)
+        if names is None and target and target.get("type") != "string" and not target.get("enum"):
             raise _unknown(kind, where, "the keys of JSON objects are texts")
-        found = written_keys(target)
-        if found is None and "enum" not in target and target.get("type") != "string":
-            raise _unknown(kind, where, "the keys of JSON objects are texts")
-        found = schema if found is None else found
-        return {} if found == {"type": "string"} else found
+        names = schema if names is None else names
+        return {} if names == {"type": "string"} else names
 
     def _tuple(self, arguments: tuple[Any, ...], where: str) -> Schema:
         if len(arguments) == 2 and arguments[1] is ...:

@@ -52,9 +52,9 @@ def notes_of(unknown: Iterable[Unknown]) -> tuple[Note, ...]:
     found: list[Note] = []
     for word, where, dialect in unknown:
         if word.removeprefix("format:") in OPENAPI and word.startswith("format:"):
-            because = OF_OPENAPI if dialect.openapi else NOT_OF_OPENAPI
-            if not any(note.because is because for note in found):
-                found.append(Note(pointer((where, "format")), "format", because))
+            said = OF_OPENAPI if dialect.openapi else NOT_OF_OPENAPI
+            if not any(note.because is said for note in found):
+                found.append(Note(pointer((where, "format")), "format", said))
             continue
         known: dict[str, str | None] = dialect.tables.setdefault("notes", {})
         because = known.get(word, "")
