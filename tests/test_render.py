@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constrained import ChatFormat, ConstrainedError, Vocabulary, VocabularyError
+from constrained import ChatFormat, ConstrainedError, GrammarError, Vocabulary, VocabularyError
 from constrained.formats import Message, ToolCall
 from constrained.formats.read.inputs import split_ids
 from constrained.formats.writing.given import read_messages
@@ -428,3 +428,35 @@ def test_answers_that_are_json_are_written_where_a_response_schema_would_generat
 def test_answers_that_begin_as_calls_may_are_written_in_no_other_spelling(text):
     with pytest.raises(ConstrainedError, match="begins as a call may, and is not JSON"):
         ChatFormat.load("llama3.1-json").write(Message(text), [F])
+
+
+@pytest.mark.parametrize(("name", "construct", "messages", "text", "turn", "learned"), [
+    ("openchatml", "fim", [("prefix", "a = "), ("assistant", "1"), ("suffix", "\nb")], "<|fim_prefix|>a = <|fim_middle|>1<|fim_suffix|>\nb",
+     "1<|fim_suffix|>", "1<|fim_suffix|>"),
+    ("openchatml", "fim", [("prefix", ""), ("assistant", ""), ("suffix", "b")], "<|fim_prefix|><|fim_middle|><|fim_suffix|>b", "b[EOS]", "<|fim_suffix|>"),
+    ("openchatml", "multifile", [("file", "a\nb"), ("file", "c")], "a\nb\n<|file_separator|>\nc", "c\n<|file_separator|>", ""),
+    *((f"llama3.1-{one}", "completion", [("user", "The sky is")], "<|begin_of_text|>The sky is", " blue.<|end_of_text|>", "")
+      for one in ("json", "function", "builtin", "combined")),
+    ("llama3.1-json", "completion", [("assistant", "The sky.")], "<|begin_of_text|>The sky.<|end_of_text|>", "x<|end_of_text|>", "The sky.<|end_of_text|>"),
+])  # fmt: skip
+def test_what_is_no_chat_is_rendered_read_generated_and_learned(
+    name, construct, messages, text, turn, learned, tiny_tokenizer
+):
+    chat, vocabulary = ChatFormat.load(name), Vocabulary.from_tokenizer(tiny_tokenizer)
+    said = [{"role": role, "content": content} for role, content in messages]
+    assert chat.render_text(said, construct=construct) == text
+    for strict in (False, True):
+        read = chat.parse(text, kind="conversation", construct=construct, strict=strict)
+        assert [(message.role, message.content) for message in read] == messages
+    ids, mask = chat.render(said, vocabulary, construct=construct), chat.loss_mask(said, vocabulary, construct=construct)
+    assert vocabulary.decode([token for token, mine in zip(ids, mask, strict=True) if mine]).decode() == learned
+    message = chat.parse(turn, construct=construct, strict=True)
+    assert turn.startswith(message.content) and turn.endswith(message.stop)
+    assert chat.write(message, construct=construct) == turn
+    assert message.stop in chat.grammar(construct=construct).stops and message.stop not in {*chat.stop} - {"[EOS]"}
+    stream = chat.stream_parser(construct=construct)
+    for piece in turn:
+        stream.feed(piece)
+    assert stream.close() == message
+    with pytest.raises(GrammarError, match="no turn fits"):
+        chat.grammar(construct=construct, tool_choice="required")

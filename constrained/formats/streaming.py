@@ -148,7 +148,7 @@ class StreamParser:
         """Return the ids to be read; the model's own end of sequence is kept back, as it may stand behind the
         format's.
         """
-        vocabulary, stops = self._asked.vocabulary, self._asked.chat.stop
+        vocabulary, stops = self._asked.vocabulary, self._asked.question.definition.stop
         assert vocabulary is not None
         self._ids += ids
         if self._held is not None and ids:

@@ -272,13 +272,17 @@ def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Ch
 
 
 def under(definition: Definition, options: Mapping[str, object]) -> Definition:
-    """Return the definition with what the values of options say of strings, of readers and of what is told of tools."""
+    """Return the definition with what the values of options say of strings, of readers, of what is told of tools and
+    of the tokens that end turns.
+    """
     known = {name: options.get(name, option.default) for name, option in definition.options.items()}
     told = tuple(part for part in definition.tool_prompt if known.get(part.option or "", True))
     definition = definition if told == definition.tool_prompt else replace(definition, tool_prompt=told)
     changes = changes_of(definition, options)
     avoid = tuple(chain.from_iterable([change.avoid for change in changes]))
     notes = dict(chain.from_iterable([change.notes.items() for change in changes]))
+    stops = next((change.stops for change in changes if change.stops), definition.stops)
+    definition = definition if stops is definition.stops else replace(definition, stops=stops)
     if not avoid and not notes or definition.payload is None:
         return definition
     payload = replace(definition.payload, avoid=(*definition.payload.avoid, *avoid))

@@ -7,7 +7,7 @@ a text without its second half.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from constrained.errors import GrammarError
 from constrained.formats.binding.frame import id_slot, terminal_of
@@ -95,9 +95,16 @@ def _signs(definition: Definition) -> Iterator[tuple[str, Sign]]:
         yield from ((f"options.{name}.told", sign) for sign in option.told.values())
 
 
+def _stops(definition: Definition) -> Iterator[tuple[str, Mapping[str, tuple[str, ...]]]]:
+    yield "stops", definition.stops
+    for name, option in definition.options.items():
+        yield from ((f"options.{name}.{value}.stops", change.stops) for value, change in option.values.items())
+
+
 def _tokens(definition: Definition) -> Iterator[tuple[str, str]]:
     yield from ((key, sign.token) for key, sign in _signs(definition) if sign.token is not None)
-    yield from ((f"stops.{rule}", name) for rule, names in definition.stops.items() for name in names)
+    for key, stops in _stops(definition):
+        yield from ((f"{key}.{rule}", name) for rule, names in stops.items() for name in names)
     if definition.payload is not None and definition.payload.quote is not None:
         yield "payload.quote", definition.payload.quote
 
@@ -115,7 +122,7 @@ def _texts(definition: Definition, rules: Alternatives) -> Iterator[tuple[str | 
 
 
 def _rules(definition: Definition) -> Iterator[tuple[str, str]]:
-    yield from ((f"stops.{rule}", rule) for rule in definition.stops)
+    yield from ((f"{key}.{rule}", rule) for key, stops in _stops(definition) for rule in stops)
     if definition.repeat is not None:
         yield from (("calls.repeat", definition.repeat.rule), ("calls.next", definition.repeat.next))
         yield from (

@@ -43,12 +43,14 @@ class Change:
     another's.
 
     `avoid`, `notes`: what strings in arguments do without and what readers cannot take, beside what the format says.
+    `stops`: rules of whole turns → the tokens that end them, in place of the format's.
     """
 
     drop: tuple[str, ...] = ()
     replace: tuple[tuple[str, str], ...] = ()
     avoid: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    stops: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,5 +449,5 @@ def _change(table: dict[str, Any], where: str, file: str) -> Change:
     check_shape(table, CHANGE, file, where)
     return Change(
         tuple(table.get("drop", ())), tuple(table.get("replace", {}).items()), tuple(table.get("avoid", ())),
-        dict(table.get("notes", {})),
+        dict(table.get("notes", {})), {rule: tuple(names) for rule, names in table.get("stops", {}).items()},
     )

@@ -44,6 +44,7 @@ class TableShape:
 
 CHANGE = TableShape({
     "drop": "a list of texts", "replace": "a table of texts", "avoid": "a list of texts", "notes": "a table of texts",
+    "stops": "a table of lists of texts",
 })  # fmt: skip
 MEMBER = TableShape({"present": "a table", "absent": "a table", "told": "a table"}, ("present", "absent"))
 SIGN = TableShape(dict.fromkeys(("by", "name", "token", "text"), "a text"), ("by",))

@@ -116,8 +116,8 @@ class Asked:
             raise GrammarError(f"not a text: {shown(text_or_ids)}", instead="a str, or ids and their vocabulary")
         if self.vocabulary is None:
             raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
-        markers = self.chat.definition.markers
-        return split_ids(text_or_ids, self.vocabulary, self.chat.stop, markers)
+        definition = self.question.definition
+        return split_ids(text_or_ids, self.vocabulary, definition.stop, definition.markers)
 
     def read(self, text_or_ids: str | Iterable[int], *, strict: bool, partial: bool, all_errors: bool) -> list[Message]:
         """Return the messages of a text.  Raises: Rejected."""
@@ -126,7 +126,7 @@ class Asked:
                 raise GrammarError(f"{name} is {shown(value)}", instead="True or False")
         turn = given = self.turn(text_or_ids)
         if not strict:
-            turn = unpadded(given, self.chat.definition)
+            turn = unpadded(given, self.question.definition)
         if partial and isinstance(text_or_ids, str):
             turn = certain(turn, self.chat.definition)
         with metered(self._budget(turn)):

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from constrained.errors import GrammarError, shown
-from constrained.formats.binding.frame import changes_of
+from constrained.formats.binding.frame import changes_of, under
 from constrained.formats.binding.rules import Alternatives, alternatives_of, prune
 from constrained.formats.binding.tagged import beginning_of_members, tags_of
 from constrained.formats.defining.definition import Definition
@@ -181,7 +181,7 @@ def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[st
             else:
                 rules[rule] = ()
     entry = _entry(rules, KINDS[kind], definition)
-    return Question(definition, kind, rules, entry, frozenset(refused))
+    return Question(under(definition, options), kind, rules, entry, frozenset(refused))
 
 
 def _entry(rules: Alternatives, rule: str, definition: Definition) -> str:
