@@ -10,13 +10,15 @@ Tests: tests/test_budget_distinct.py, against a search that begins anew each tim
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from constrained.engine.budget.characters import Way, characters, closing, spelled
 from constrained.engine.twin.spelling import Spelling, decode
 from constrained.engine.twin.text import DONE, TextAt
+from constrained.errors import LimitExceeded
 from constrained.machine import Dispatch, Language, MarkerSafe, Quoting
 from constrained.work import spend_nearby
 
@@ -30,21 +32,72 @@ Entry: TypeAlias = "tuple[int, Way, int, TextAt | None, Language | None]"
 Body: TypeAlias = Callable[[Spelling, Language], Way]  # the shortest text of a language, see `TextWays.body`
 
 
+@dataclass(slots=True)
+class Search:
+    """Where a best-first search stands; seen: what is not to be met again."""
+
+    heap: list[Any]
+    found: list[Any] = field(default_factory=list)
+    seen: set[Hashable] = field(default_factory=set)
+    ties: int = 0
+
+    def __len__(self) -> int:
+        return len(self.heap) + len(self.found) + len(self.seen)
+
+
+class Resumed:
+    """What a best-first search finds, as far as somebody has asked; it goes on where it stopped.
+
+    begin: its first entries.  step: takes one entry, or nothing where it raises `LimitExceeded`.
+    keep: told how many entries more are kept.
+    Threads: a search belongs to who took it, until it is put back; who finds none begins one more, which finds the same
+    in the same order.  PERF: with a copy for each who goes on, 450 blocks of an object of 100,000 keys took 4.9 s of
+    one core, now 1.2.
+    """
+
+    __slots__ = ("_begin", "_idle", "_keep", "_step", "found")
+
+    def __init__(
+        self, begin: Callable[[], list[Any]], step: Callable[[Search], None], keep: Callable[[int], None]
+    ) -> None:
+        self._begin, self._step, self._keep = begin, step, keep
+        self._idle: list[Search] = []
+        self.found: list[Any] = []
+
+    def search(self, end: int) -> None:
+        """Go on until so many are found, or there are no more."""
+        try:
+            search = self._idle.pop()
+        except IndexError:
+            search = Search(self._begin())
+        before = len(search)
+        try:
+            while search.heap and len(search.found) < end:
+                self._step(search)
+        except LimitExceeded:
+            self._put_back(search, before)
+            raise
+        self._put_back(search, before)
+
+    def _put_back(self, search: Search, before: int) -> None:
+        self._keep(len(search) - before)
+        if len(search.found) >= len(self.found):
+            self.found, self._idle = search.found, [search]
+
+
 class Candidates:
     """The spellings of the rest of texts, short ones first, as far as somebody has asked; `most` characters are tried
     of each range.
 
     Invariant: what is yielded depends on the position and `most` alone.
     keep: told how many texts more are kept.
-    Threads: what is known is replaced as a whole, so two may compute the same thing twice.
     """
 
-    __slots__ = ("_at", "_body", "_keep", "_keys", "_known", "_most", "_ties")
+    __slots__ = ("_at", "_body", "_keep", "_keys", "_known", "_most")
 
     def __init__(self, at: TextAt, most: int, body: Body, keep: Callable[[int], None]) -> None:
         self._at, self._most, self._body, self._keep = at, most, body, keep
-        self._known: tuple[tuple[Way, ...], list[Entry]] | None = None  # what was found, and the search's heap
-        self._ties = 0
+        self._known = Resumed(self._begun, self._step, keep)
         self._keys: dict[Hashable, frozenset[Hashable]] = {}  # of blocks: what is compared of their texts
 
     def __iter__(self) -> Iterator[Way]:
@@ -84,40 +137,30 @@ class Candidates:
         """Return the texts of a block; none: there are no more."""
         first = _FIRST + _BLOCK * (number - 1) if number else 0
         end = _FIRST + _BLOCK * number
-        if self._known is None or (len(self._known[0]) < end and self._known[1]):
-            self._search(end)
-        assert self._known is not None
-        return self._known[0][first:end]
+        if len(self._known.found) < min(end, _TRIED):
+            self._known.search(min(end, _TRIED))
+        return tuple(self._known.found[first:end])
 
-    def _search(self, end: int) -> None:
-        """Go on until so many are found; where the work runs out, what was found is kept."""
-        if self._known is None:
-            self._known = (), self._begun()
-        found, heap = list(self._known[0]), self._known[1].copy()
-        try:
-            while heap and len(found) < min(end, _TRIED):
-                _, way, _, start, language = heap[0]
-                spend_nearby(6)
-                longer = [] if start is None or language is None else list(self._longer(way, start, language))
-                heappop(heap)
-                if start is None:
-                    found.append(way)
-                for least, further, at, behind in longer:
-                    self._ties += 1
-                    heappush(heap, (least, further, self._ties, at, behind))
-        finally:
-            self._keep(len(found) + len(heap) - sum(map(len, self._known)))
-            self._known = tuple(found), heap if len(found) < _TRIED else []
+    def _step(self, search: Search) -> None:
+        _, way, _, start, language = search.heap[0]
+        spend_nearby(6)
+        longer = [] if start is None or language is None else list(self._longer(way, start, language))
+        heappop(search.heap)
+        if start is None:
+            search.found.append(way)
+        for least, further, at, behind in longer:
+            search.ties += 1
+            heappush(search.heap, (least, further, search.ties, at, behind))
 
     def _begun(self) -> list[Entry]:
         """Return the heap of a search that begins."""
         heap: list[Entry] = []
         for way, whole in characters(self._at):
             if whole.place == DONE:
-                heap.append((len(way), way, len(heap), None, None))
+                heap.append((len(way), way, -1 - len(heap), None, None))
             else:
-                heap.append((self._least(way, whole, whole.language), way, len(heap), whole, whole.language))
-        self._ties = len(heap)
+                least = self._least(way, whole, whole.language)
+                heap.append((least, way, -1 - len(heap), whole, whole.language))
         heapify(heap)
         return heap
 

@@ -20,10 +20,11 @@ Source: Hart, Nilsson and Raphael 1968, A formal basis for the heuristic determi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, TypeAlias
 
+from constrained.engine.budget.candidates import Resumed, Search
 from constrained.engine.budget.characters import Way, symbols
 from constrained.engine.budget.text_ways import FEW, MANY, TextWays
 from constrained.engine.twin.spelling import decode, variants
@@ -50,65 +51,48 @@ class _Texts(NamedTuple):
     rest: int  # symbols behind each, at least
 
 
-class _Known(NamedTuple):
-    """What was found, and where the search stands."""
-
-    found: tuple[tuple[Way, Any], ...]
-    heap: list[Entry]
-    seen: set[Hashable]  # items and values
-    ties: int
-
-
 class ItemWays:
     """The ways to the end of one place in an item, as far as somebody has asked.
 
     Invariant: what is yielded depends on the place alone.
     length: symbols of the shortest way out of a state.  keep: told how many entries more are kept.
-    Threads: what is known is replaced as a whole, so two may compute the same thing twice.
     """
 
-    __slots__ = ("_keep", "_known", "_length", "_texts")
+    __slots__ = ("_known", "_length", "_texts")
 
     def __init__(
         self, start: Any, texts: TextWays, length: Callable[[State], int], keep: Callable[[int], None]
     ) -> None:
-        self._texts, self._length, self._keep = texts, length, keep
-        self._known = _Known((), [(0, False, "", 0, start)], set(), 0)
+        self._texts, self._length = texts, length
+        self._known = Resumed(lambda: [(0, False, "", 0, start)], self._step, keep)
 
     def first_free(self, used: frozenset[int]) -> tuple[Way, Any] | None:
         """Return the first way whose value is none of these, with the value; None: none is known."""
         number = 0
         while True:
-            if number == len(self._known.found) and not self._search(number + (_BLOCK if number else 1)):
-                return None
+            if number == len(self._known.found):
+                self._known.search(min(number + (_BLOCK if number else 1), _TRIED))
+                if number == len(self._known.found):
+                    return None
             way, value = self._known.found[number]
             if value.digest not in used:
                 spend_nearby(1 + number // 16)
                 return way, value
             number += 1
 
-    def _search(self, end: int) -> bool:
-        """Go on until so many are found; where the work runs out, what was found is kept.  Say whether one was."""
-        before = self._known
-        found, heap, seen, ties = list(before.found), before.heap.copy(), before.seen.copy(), before.ties
-        try:
-            while heap and len(found) < min(end, _TRIED):
-                _, _, way, _, at = heap[0]
-                spend_nearby(3)
-                key = None if isinstance(at, _Texts) else getattr(at, "digest", at)
-                further = [] if key in seen else list(self._further(way, at))
-                heappop(heap)
-                if key is not None and key not in seen:
-                    seen.add(key)
-                    if key is not at:
-                        found.append((way, at))
-                for least, longer, target in further:
-                    ties += 1
-                    heappush(heap, (least, isinstance(target, _Texts), longer, ties, target))
-        finally:
-            self._keep(len(found) + len(heap) + len(seen) - sum(map(len, before[:3])))
-            self._known = _Known(tuple(found), heap, seen, ties)
-        return len(found) > len(before.found)
+    def _step(self, search: Search) -> None:
+        _, _, way, _, at = search.heap[0]
+        spend_nearby(3)
+        key = None if isinstance(at, _Texts) else getattr(at, "digest", at)
+        further = [] if key in search.seen else list(self._further(way, at))
+        heappop(search.heap)
+        if key is not None and key not in search.seen:
+            search.seen.add(key)
+            if key is not at:
+                search.found.append((way, at))
+        for least, longer, target in further:
+            search.ties += 1
+            heappush(search.heap, (least, isinstance(target, _Texts), longer, search.ties, target))
 
     def _further(self, way: Way, at: Any) -> Iterator[tuple[int, Way, Any]]:
         """Yield what is a byte or a text further."""

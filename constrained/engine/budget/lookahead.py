@@ -79,7 +79,8 @@ class Lookahead(MergedKernel):
         known = self._looks.get((state, byte))
         if known is None:
             spend(_UNITS)
-            moved = tuple([self._forgot((self._merged(machine), stack)) for machine, stack in self._moved(state, byte)])
+            data = bytes([byte])
+            moved = tuple([self._forgot(self._merged(at), stack, data) for at, stack in self._reached(state, byte)])
             known = self._closed.get(moved)  # inside texts most bytes lead to the same few
             if known is None:
                 known = self._closed[moved] = self._close([*moved])
@@ -93,7 +94,7 @@ class Lookahead(MergedKernel):
         known = self._forgetful.get(state)
         if known is None:
             configs = self.configurations(state)
-            found = frozenset([self._forgot(config) for config in configs])
+            found = frozenset([self._forgot(*config) for config in configs])
             known = state if found == configs else self._intern(found, self.is_final(state))
             self._forgetful[state] = known
         return known
@@ -161,36 +162,30 @@ class Lookahead(MergedKernel):
                 found |= bit
         return found | (kinds & _BEYOND)
 
-    def _forgot(self, config: Config) -> Config:
-        """Return a configuration with its record of an unfinished text forgotten, where nothing behind the text
-        asks.
+    def _forgot(self, machine: State | TextAt, stack: Frame | None, data: bytes = b"") -> Config:
+        """Return a configuration that has read some bytes more, with its record of an unfinished text forgotten where
+        nothing behind the text asks.
         """
-        machine, stack = config
-        if all(frame.record is None or frame.quoting is None for frame in frames(stack)):
-            return config
-        return machine, self.changed(stack, lambda frame: self._forgotten(machine, frame))
+        if all(frame.record is None for frame in frames(stack)):
+            return machine, stack
+        told: dict[bytes, str | None] = {}  # PERF: frames beside each other remember the same
 
-    def _forgotten(self, machine: State | TextAt, frame: Frame) -> Place:
-        after, quoting, record = frame.after, frame.quoting, frame.record
-        if record is None or quoting is None:
-            return after, quoting, record
-        assert isinstance(after, Dispatch)
-        if record.startswith(FORGOTTEN):
-            return after, quoting, FORGOTTEN
-        if after.elsewhere is None or not isinstance(machine, TextAt) or self._matters(machine, after, record):
-            return after, quoting, record
-        return after, quoting, FORGOTTEN
+        def place(frame: Frame) -> Place:
+            after, quoting, record = frame.after, frame.quoting, frame.record
+            if record is None or quoting is None:
+                return after, quoting, record if record is None else record + data
+            assert isinstance(after, Dispatch)
+            if record.startswith(FORGOTTEN):
+                return after, quoting, FORGOTTEN
+            record += data
+            if after.elsewhere is None or not isinstance(machine, TextAt):
+                return after, quoting, record
+            if record not in told:
+                told[record] = _text_so_far(machine, record)
+            text = told[record]
+            return after, quoting, record if text is None or text in self._beginnings(after) else FORGOTTEN
 
-    def _matters(self, at: TextAt, after: Dispatch, record: bytes) -> bool:
-        """Say whether a text may become one that is refused, or a candidate, however these are spelled."""
-        if at.place in (PAIR, PAIR_U, DONE) or at.high:
-            return True  # half a character, or all of a text
-        if at.place == UTF8:
-            record = record.rstrip(_CONTINUING)[:-1]
-        elif at.place != BODY:
-            record = record[: record.rindex(b"\\")]
-        closing = bytes([at.spelling.closing]) if at.spelling.closing >= 0 else b""
-        return decode(at.spelling.quoting, record + closing) in self._beginnings(after)
+        return machine, self.changed(stack, place)
 
     def _beginnings(self, after: Dispatch) -> set[str]:
         """Return all beginnings of the texts that are refused, and of the first ones that a shortest way would write
@@ -240,6 +235,18 @@ class Lookahead(MergedKernel):
             assert isinstance(frame.after, Dispatch)
             return frame.after.after_text(self.some(frame.after))
         return super()._returned(machine, frame)
+
+
+def _text_so_far(at: TextAt, record: bytes) -> str | None:
+    """Return the whole characters of a text that was begun; None: all of it is there, or half a character."""
+    if at.place in (PAIR, PAIR_U, DONE) or at.high:
+        return None
+    if at.place == UTF8:
+        record = record.rstrip(_CONTINUING)[:-1]
+    elif at.place != BODY:
+        record = record[: record.rindex(b"\\")]
+    closing = bytes([at.spelling.closing]) if at.spelling.closing >= 0 else b""
+    return decode(at.spelling.quoting, record + closing)
 
 
 def _only_target(at: TextAt) -> Language | None:

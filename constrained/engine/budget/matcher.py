@@ -197,7 +197,7 @@ class BudgetedMatcher(Matcher):
         budget = thread.budget
         assert budget is not None
         kept = budget.left // 4
-        budget.spend(kept)
+        budget.set_aside(kept)
         try:
             return look()
         except LimitExceeded:

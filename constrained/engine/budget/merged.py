@@ -73,12 +73,20 @@ class MergedKernel(PlainKernel):
         return next(iter(stacks)) if len(stacks) == 1 else self._mergers[stacks]
 
     def changed(self, stack: Frame | None, place: Callable[[Frame], Place]) -> Frame | None:
-        """Return a stack with other places in its frames."""
-        if stack is None or stack.beside is None:
-            return None if stack is None else self._frame(*place(stack), stack.parent)
+        """Return a stack with other places in its frames.  Cost: 5 µs a frame."""
+        if stack is None:
+            return None
         found: dict[Place, set[Frame | None]] = {}
-        for frame in frames(stack):
-            found.setdefault(place(frame), set()).add(frame.parent)
+        same = True
+        for count, frame in enumerate(frames(stack), 1):
+            new = place(frame)
+            same &= new[2] == frame.record
+            found.setdefault(new, set()).add(frame.parent)
+        spend(4 * count)
+        if same:
+            return stack
+        if count == 1:
+            return self._frame(*new, stack.parent)
         return self._stack({key: self.merge(frozenset(parents)) for key, parents in found.items()})
 
     def _stack(self, parents: dict[Place, Frame | None]) -> Frame | None:

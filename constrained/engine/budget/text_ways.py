@@ -43,7 +43,9 @@ class TextWays:
         self._bodies: dict[tuple[int, Language], Way] = {}  # by identity of the spelling, which is never dropped
         self._first: dict[tuple[Text, int], list[str]] = {}
         self._candidates: dict[tuple[TextAt, int], Candidates] = {}
-        self._held = 0  # texts that `_candidates` keep
+        # by identity of all the texts, which are kept, and the range
+        self._sorted: dict[tuple[int, int, int], tuple[tuple[str, ...], tuple[int, ...]]] = {}
+        self._held = 0  # texts that `_candidates` keep, and those sorted by eights
 
     def __len__(self) -> int:
         return len(self._whole) + len(self._bodies) + len(self._texts) + self._held
@@ -134,7 +136,7 @@ class TextWays:
         for begun, whole in characters(at):
             language = _set_of(whole.language)
             assert language is not None
-            for label in [language.label] if whole.place == DONE else _labels(language, after.wanted):
+            for label in [language.label] if whole.place == DONE else self._labels(language, after.wanted):
                 spend_nearby(2)
                 target = after.after(label)
                 if target is None:
@@ -145,6 +147,33 @@ class TextWays:
                 written = _written(whole.spelling, whole.language, language.texts[label][language.depth :])
                 if written is not None:
                     yield begun + written + closing(whole.spelling), target
+
+    def _labels(self, language: LiteralSet, wanted: int) -> list[int]:
+        """Return the labels of texts to try: one that has to come anyway if there is one, else the shortest."""
+        free = ~language.excluded & ((1 << language.high) - (1 << language.low))
+        spend_nearby(1 + (language.high >> 12))
+        if free & wanted:
+            return [(free & wanted & -(free & wanted)).bit_length() - 1]
+        held, found = free.to_bytes((language.high >> 3) + 1, "little"), list[int]()
+        for tried, label in enumerate(self._by_length(language)):
+            if held[label >> 3] >> (label & 7) & 1:
+                found.append(label)
+                if len(found) == _MOST_LABELS:
+                    spend_nearby(tried >> 3)
+                    break
+        return found
+
+    def _by_length(self, language: LiteralSet) -> tuple[int, ...]:
+        """Return the labels of a range of texts, excluded or not, the shortest first."""
+        key = id(language.texts), language.low, language.high
+        known = self._sorted.get(key)
+        if known is None:
+            count, texts = language.high - language.low, language.texts
+            spend_nearby(count)
+            order = sorted(range(language.low, language.high), key=lambda label: len(texts[label]))
+            known = self._sorted[key] = texts, tuple(order)
+            self._held += count >> 3
+        return known[1]
 
     def candidates(self, text: Text, used: frozenset[str], most: int) -> list[str]:
         """Return the first texts that `told` would try, without those that are used: `most` for each way of
@@ -179,15 +208,6 @@ class TextWays:
         if known is None:
             known = self._candidates[at, most] = Candidates(at, most, self.body, self._keep)
         return known
-
-
-def _labels(language: LiteralSet, wanted: int) -> list[int]:
-    """Return the labels of texts to try: one that has to come anyway if there is one, else the shortest."""
-    spend_nearby((language.high - language.low) >> 3)
-    labels = [label for label in range(language.low, language.high) if not language.excluded >> label & 1]
-    labels.sort(key=lambda label: len(language.texts[label]))
-    first = next((label for label in labels if wanted >> label & 1), None)
-    return labels[:_MOST_LABELS] if first is None else [first]
 
 
 def _set_of(language: Language) -> LiteralSet | None:

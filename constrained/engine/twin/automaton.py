@@ -216,7 +216,11 @@ class PlainKernel:
         return edges
 
     def _moved(self, state: int, byte: int) -> list[Config]:
-        moved: list[Config] = []
+        return [(target, self._recording(frame, byte)) for target, frame in self._reached(state, byte)]
+
+    def _reached(self, state: int, byte: int) -> list[Config]:
+        """Return what the configurations become by a byte, but for what frames remember of it."""
+        reached: list[Config] = []
         for machine, frame in self._states[state][0]:
             target: State | TextAt | None
             if isinstance(machine, TextAt):
@@ -224,8 +228,8 @@ class PlainKernel:
             else:
                 target = next((t for low, high, t in self._expand(machine).ranges if low <= byte <= high), None)
             if target is not None:
-                moved.append((target, self._recording(frame, byte)))
-        return moved
+                reached.append((target, frame))
+        return reached
 
     def _recording(self, frame: Frame | None, byte: int) -> Frame | None:
         """Return a frame after a byte of what is read above it."""

@@ -7,7 +7,7 @@ nesting beyond Python's own depth of calls.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from math import isfinite
 from typing import Any, NamedTuple
@@ -17,6 +17,9 @@ from constrained.formats.payload.pieces import number_text
 from constrained.regex import markers_of
 from constrained.schema.surfaces.python import why_no_argument
 from constrained.work import spend
+
+
+_NO_MORE = object()
 
 
 class _Codec(NamedTuple):
@@ -36,7 +39,7 @@ def _escaped_in_python(char: str) -> str:
 
 
 _JSON = _Codec(
-    lambda text: json.dumps(text, ensure_ascii=False), {None: "null", True: "true", False: "false"}, _escaped_in_json
+    json.JSONEncoder(ensure_ascii=False).encode, {None: "null", True: "true", False: "false"}, _escaped_in_json
 )
 _PYTHON = _Codec(repr, {None: "None", True: "True", False: "False"}, _escaped_in_python)
 
@@ -65,46 +68,44 @@ def write_keywords(arguments: Mapping[str, object], avoid: tuple[str, ...] = ())
 def _written(value: object, surface: _Codec, avoid: tuple[str, ...]) -> str:
     """Return the text of a value.  Raises: SchemaError: it is none of JSON's."""
     pieces: list[str] = []
-    # a text, or None and a value, or None and an iterator that goes on
-    work: list[tuple[str | None, Any]] = [(None, value)]
-    inside = set[int]()  # the containers that are being written, by identity
-    while work:
-        text, item = work.pop()
+    open_: list[tuple[Iterator[Any], Any]] = []  # the containers around, each with what is still to be written of it
+    inside = set[int]()  # the same, by identity
+    item: Any = value
+    while True:
         spend()
-        if text is not None:
-            pieces.append(text)
-            if item is not None:
-                inside.remove(id(item))
-        elif isinstance(item, (Mapping, list, tuple)):
+        if isinstance(item, (dict, list, tuple, Mapping)):
             if id(item) in inside:
                 raise _not_json("it holds itself")
             inside.add(id(item))
-            brackets = "{}" if isinstance(item, Mapping) else "[]"
-            pieces.append(brackets[0])
-            work.append((brackets[1], item))
-            work += reversed(list(_members(item, surface, avoid)))
+            named = isinstance(item, Mapping)
+            pieces.append("{" if named else "[")
+            open_.append((iter(item.items() if named else item), item))
         else:
             pieces.append(_leaf(item, surface, avoid))
-    return "".join(pieces)
-
-
-def _members(container: Any, surface: _Codec, avoid: tuple[str, ...]) -> Iterable[tuple[str | None, Any]]:
-    """Yield what stands between the brackets of a container: texts, and values that are still to be written."""
-    for index, entry in enumerate(container.items() if isinstance(container, Mapping) else container):
-        comma = ", " if index else ""
-        if not isinstance(container, Mapping):
-            yield from [(comma, None)] * bool(index)
-            yield None, entry
-            continue
-        key, member = entry
-        if not isinstance(key, str):
-            raise _not_json(f"the key {key!r} is no string")
-        yield f"{comma}{_leaf(key, surface, avoid)}: ", None
-        yield None, member
+        while open_:
+            members, container = open_[-1]
+            entry = next(members, _NO_MORE)
+            if entry is not _NO_MORE:
+                break
+            inside.remove(id(container))
+            pieces.append("}" if isinstance(container, Mapping) else "]")
+            open_.pop()
+        else:
+            return "".join(pieces)
+        if pieces[-1] not in ("{", "["):
+            pieces.append(", ")
+        if isinstance(container, Mapping):
+            key, entry = entry
+            if not isinstance(key, str):
+                raise _not_json(f"the key {key!r} is no string")
+            pieces.append(_leaf(key, surface, avoid))
+            pieces.append(": ")
+        item = entry
 
 
 def _leaf(value: Any, surface: _Codec, avoid: tuple[str, ...]) -> str:
     if isinstance(value, str):
+        spend(1 + (len(value) >> 9))
         try:
             value.encode()
         except UnicodeEncodeError as error:

@@ -73,7 +73,13 @@ def render(
 
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
     """
-    options = dict(options)
+    with metered(None if current() is not None else Budget(MAX_WORK * 4)):
+        return _rendered(chat, given, tools, dict(options), begun)
+
+
+def _rendered(
+    chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: dict[str, Any], begun: str
+) -> Rendered:
     prompted, opens = _switch(options, "tool_prompt", default=True), _switch(options, "add_generation_prompt")
     begun = begun or chat.generation_prompt(options.pop("thinking", None))
     definition = under(chat.definition, options)
@@ -92,20 +98,19 @@ def render(
         messages = told_of_tools(messages, others, own, definition)
     if opens:
         messages = [*messages, OPENED]
-    with metered(None if current() is not None else Budget(MAX_WORK * 4)):
-        names, known = frozenset(definition.tokens.values()), None if read is None else tools
+    names, known = frozenset(definition.tokens.values()), None if read is None else tools
 
-        def answers(text: str) -> bool:
-            return is_json_answer(chat, text, known)
+    def answers(text: str) -> bool:
+        return is_json_answer(chat, text, known)
 
-        def written(messages: list[Message], options: Mapping[str, Any]) -> list[Piece]:
-            rules = _rules(chat, definition, options)
-            return _split(write_conversation(rules, definition, messages, read, answers), names)
+    def written(messages: list[Message], options: Mapping[str, Any]) -> list[Piece]:
+        rules = _rules(chat, definition, options)
+        return _split(write_conversation(rules, definition, messages, read, answers), names)
 
-        pieces, messages, options = _first(messages, definition, options, written)
-        turn = _turn(pieces, names)
-        question = _question(chat, definition, options)
-        spans, said = _checked(question, Terms(read), turn, messages, _rules(chat, definition, options))
+    pieces, messages, options = _first(messages, definition, options, written)
+    turn = _turn(pieces, names)
+    question = _question(chat, definition, options)
+    spans, said = _checked(question, Terms(read), turn, messages, _rules(chat, definition, options))
     if opens:  # what stands before that of an answer which the model is to write itself
         *spans, (start, _) = spans
         pieces = _split([*_before(pieces, start), (begun, True)], names)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from constrained.errors import ConstrainedError, SchemaError
@@ -52,12 +53,9 @@ def told_of_tools(
         if not tools and (part.own or "{tools}" in part.text):
             continue
         speaker = None if part.name is None else definition.tokens.get(part.name, part.name)
-        messages = _told(
-            _taken_over(messages, part),
-            replace(part, name=speaker),
-            _filled(part, part.text, tools, quote),
-            _filled(part, part.otherwise or part.text, tools, quote),
-        )
+        text = _filled(part, part.text, tools, quote)
+        otherwise = _filled(part, part.otherwise, tools, quote) if part.otherwise else text
+        messages = _told(_taken_over(messages, part), replace(part, name=speaker), text, otherwise)
     return messages
 
 
@@ -210,13 +208,13 @@ def _filled(part: ToolPrompt, text: str, tools: Sequence[Any], quote: str | None
     for at, tool in enumerate(listed):
         inner += [(part.between, True)] if at else []
         function = tool.get("function", tool)
-        values = {
-            "json": _json(tool, part),
-            "parameters": _json(function.get("parameters") or {}, part),
-            "name": str(function["name"]),
-            "description": str(function.get("description") or ""),
+        values: dict[str, Callable[[], str]] = {
+            "json": partial(_json, tool, part),
+            "parameters": partial(_json, function.get("parameters") or {}, part),
+            "name": partial(str, function["name"]),
+            "description": partial(str, function.get("description") or ""),
         }
-        slots = {name: [(value, False)] for name, value in values.items()}
+        slots = {name: [(value(), False)] for name, value in values.items() if f"{{{name}}}" in part.tool}
         if part.declared is not None:
             slots["declaration"] = declaration(part.declared, function, quote)
         inner += _with(part.tool, slots)
