@@ -207,9 +207,9 @@ class Asked:
         return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {self.arguments}}}\n</tool_call><|im_end|>'
 
     def stream(self) -> None:
-        reader = ChatFormat.load("hermes").stream_parser(self.tools)
-        for start in range(0, len(self.turn), 3):
-            reader.feed(self.turn[start : start + 3])
+        reader, turn = ChatFormat.load("hermes").stream_parser(self.tools), self.turn
+        for start in range(0, len(turn), 3):
+            reader.feed(turn[start : start + 3])
         reader.close()
 
     def render(self) -> None:
@@ -248,6 +248,7 @@ def asked_of(bomb: Bomb, vocabulary: Vocabulary) -> list[tuple[Any, ...]]:
     shortest = forked(lambda: _shortest(constraint)) if bomb.kind == "schema" else None
     asked = Asked(bomb, grammar, constraint, tools, shortest[0] if isinstance(shortest, list) else "{}")
     operations = {**OPERATIONS, **(OF_TOOLS if tools else {})}
+    gc.freeze()  # as in `main`
     return [(name, *astuple(run_of(partial(operation, asked)))) for name, operation in operations.items()]
 
 

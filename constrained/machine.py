@@ -232,6 +232,9 @@ class _End:
 END = _End()
 
 
+_LONG = 64  # fixed bytes that are read in halves
+
+
 class Bytes(NamedTuple):
     """Fixed bytes, then another state."""
 
@@ -239,6 +242,9 @@ class Bytes(NamedTuple):
     then: State
 
     def expand(self) -> Edges:
+        if len(self.data) > _LONG:  # so that all the rests of n bytes are n log n, not their square
+            half = len(self.data) // 2
+            return Bytes(self.data[:half], Bytes(self.data[half:], self.then)).expand()
         first, rest = self.data[0], self.data[1:]
         return Edges(ranges=((first, first, Bytes(rest, self.then) if rest else self.then),))
 

@@ -25,7 +25,7 @@ from constrained.engine.budget.item_ways import ItemWays
 from constrained.engine.budget.text_ways import TextWays
 from constrained.engine.twin.spelling import variants
 from constrained.engine.twin.text import TextAt
-from constrained.machine import Dispatch, Edges, ItemPosition, State, Text
+from constrained.machine import Bytes, Dispatch, Edges, ItemPosition, State, Text
 from constrained.work import spend_nearby
 
 _ENDLESS = 1 << 30  # length of a way that is not known
@@ -169,6 +169,9 @@ class _Search:
             if found is not None:
                 rest, after, written = found
                 self._add(way + rest, entry, after, trail, writes + written)
+            return
+        if isinstance(at, Bytes):
+            self._add(way + symbols(at.data), entry, at.then, trail, writes)
             return
         edges = self._ways.edges(at, hurried=self._hurried)
         if edges.accepting:

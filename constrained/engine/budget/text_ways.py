@@ -45,7 +45,8 @@ class TextWays:
         self._candidates: dict[tuple[TextAt, int], Candidates] = {}
         # by identity of all the texts, which are kept, and the range
         self._sorted: dict[tuple[int, int, int], tuple[tuple[str, ...], tuple[int, ...]]] = {}
-        self._held = 0  # texts that `_candidates` keep, and those sorted by eights
+        self._letters: dict[int, dict[int, Way | None]] = {}  # spelled, by identity of the spelling
+        self._held = 0  # texts that `_candidates` keep, letters, and labels by eights
 
     def __len__(self) -> int:
         return len(self._whole) + len(self._bodies) + len(self._texts) + self._held
@@ -144,7 +145,7 @@ class TextWays:
                 if whole.place == DONE:
                     yield begun, target
                     continue
-                written = _written(whole.spelling, whole.language, language.texts[label][language.depth :])
+                written = self._written(whole.spelling, whole.language, language.texts[label][language.depth :])
                 if written is not None:
                     yield begun + written + closing(whole.spelling), target
 
@@ -196,8 +197,28 @@ class TextWays:
 
     def spelled(self, at: TextAt, text: str) -> Way | None:
         """Return the spelling of a text that begins here; None: it has none."""
-        written = _written(at.spelling, at.language, text)
+        written = self._written(at.spelling, at.language, text)
         return None if written is None else written + closing(at.spelling)
+
+    def _written(self, spelling: Spelling, at: Language, rest: str) -> Way | None:
+        """Return the spelling of the rest of a text; None: it has none."""
+        parts, known = [], self._letters.setdefault(id(spelling), {})
+        spend_nearby(1 + (len(rest) >> 3))
+        for char in rest:
+            point = ord(char)
+            if isinstance(at, Guarded):
+                found = successor(at, point)
+                point, after = (point, found) if found is not None else (point + ESCAPED, successor(at, point + ESCAPED))
+                assert after is not None
+                at = after
+            if point not in known:
+                known[point] = next(spelled(spelling, point, point, 1), None)
+                self._held += 1
+            part = known[point]
+            if part is None:
+                return None
+            parts.append(part)
+        return "".join(parts)
 
     def _keep(self, texts: int) -> None:
         self._held += texts
@@ -214,20 +235,3 @@ def _set_of(language: Language) -> LiteralSet | None:
     """Return the finite set behind a language, None if it has none."""
     language = language.language if isinstance(language, Guarded) else language
     return language if isinstance(language, LiteralSet) else None
-
-
-def _written(spelling: Spelling, at: Language, rest: str) -> Way | None:
-    """Return the spelling of the rest of a text; None: it has none."""
-    parts = []
-    for char in rest:
-        point = ord(char)
-        if isinstance(at, Guarded):
-            found = successor(at, point)
-            point, after = (point, found) if found is not None else (point + ESCAPED, successor(at, point + ESCAPED))
-            assert after is not None
-            at = after
-        part = next(spelled(spelling, point, point, 1), None)
-        if part is None:
-            return None
-        parts.append(part)
-    return "".join(parts)
