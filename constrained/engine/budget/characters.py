@@ -112,14 +112,11 @@ def characters(at: TextAt) -> list[tuple[Way, TextAt]]:
 
 def _raw_characters(at: TextAt) -> list[tuple[Way, TextAt]]:
     """Return how the character that UTF-8 has begun may go on: for each edge of the language its first one."""
-    least = {(2, 0): 0x800, (3, 0): 0x10000}.get((at.left, at.value), 0)  # shorter forms have to be used below
     found: dict[Language, int] = {}
     spend(8)
     pending = at.pending()
     for first, last, target in edges_between(at.language, pending[0][0], pending[-1][1]) if pending else ():
-        for low, high in clip(pending, first, last):
-            point = max(low, least)
-            if point <= high and point < found.get(target, point + 1):
-                found[target] = point
+        for point, _ in clip(pending, first, last):
+            found[target] = min(found.get(target, point), point)
     chosen = sorted(found.items(), key=lambda entry: entry[1])[:_AT_ONCE]
     return [(symbols(chr(point).encode()[-at.left :]), TextAt(at.spelling, target)) for target, point in chosen]

@@ -254,7 +254,7 @@ def _only_target(at: TextAt) -> Language | None:
     lead apart.
     """
     points = at.pending()
-    if at.value == 0 or len(points) != 1 or points[0][1] - points[0][0] + 1 != 1 << 6 * at.left:
+    if len(points) != 1 or points[0][1] - points[0][0] + 1 != 1 << 6 * at.left:
         return None
     (low, high), = points
     found = edges_between(at.language, low, high)
