@@ -159,6 +159,16 @@ def test_words_of_recursive_grammars_end_within_their_budget():
     assert texts >= 30 and not refused and faults == []
 
 
+def test_white_space_of_unicode_is_not_begun_by_an_overlong_character():
+    """U+0085 has two bytes: E0 begins no character that could be it."""
+    constraint = c.compile(c.Grammar.from_lark("start: N+\nN: /[a-z]+/\n%ignore /[ \\x85]+/"), always_finished.pieces())
+    for budget in (1, 3):
+        assert always_finished.Case("", constraint).fault(
+            always_finished.walk(constraint, budget, random.Random(0), eager=True), budget) is None
+    tracker = constraint.completions().tracker
+    assert tracker.next_bytes(tracker.step_bytes(constraint.completions().start, b"a")) == b" abcdefghijklmnopqrstuvwxyz\xc2"
+
+
 def test_a_generation_that_has_begun_goes_on_without_work(monkeypatch):
     """Where looking ahead is out of work the completion that is known is followed."""
     constraint = c.compile(c.Grammar.from_lark(HIDDEN), always_finished.pieces())

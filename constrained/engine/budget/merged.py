@@ -77,12 +77,12 @@ class MergedKernel(PlainKernel):
         if stack is None:
             return None
         found: dict[Place, set[Frame | None]] = {}
-        same = True
-        for count, frame in enumerate(frames(stack), 1):
-            new = place(frame)
+        count, same = 0, True
+        for frame in frames(stack):
+            new, count = place(frame), count + 1
             same &= new[2] == frame.record
             found.setdefault(new, set()).add(frame.parent)
-        spend(4 * count)
+        spend(5 * count)
         if same:
             return stack
         if count == 1:

@@ -207,9 +207,11 @@ class TextWays:
         for char in rest:
             point = ord(char)
             if isinstance(at, Guarded):
-                found = successor(at, point)
-                point, after = (point, found) if found is not None else (point + ESCAPED, successor(at, point + ESCAPED))
-                assert after is not None
+                after = successor(at, point)
+                if after is None:
+                    point += ESCAPED
+                    after = successor(at, point)
+                    assert after is not None
                 at = after
             if point not in known:
                 known[point] = next(spelled(spelling, point, point, 1), None)

@@ -18,7 +18,6 @@ from constrained.regex import markers_of
 from constrained.schema.surfaces.python import why_no_argument
 from constrained.work import spend
 
-
 _NO_MORE = object()
 
 

@@ -335,6 +335,7 @@ class ArrayMachine:
         whatever came before.  Else 60 constants take 60 conjunctions of up to 60 signed nodes behind each item.
         """
         conj, overlapping = way.met, self._overlapping(way.met)
+        spend(2 * len(counts))
         for number in counts:
             if overlapping >> number & 1:
                 conj = both(conj, negation(self.shape.counts[number].item))

@@ -12,7 +12,8 @@ texts, their *rivals*, these are the special ones of `Dispatch`; all others lead
 from __future__ import annotations
 
 import keyword
-from collections.abc import Collection, Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -131,21 +132,26 @@ def without_dead_ends(language: Expr, used: frozenset[str]) -> Expr | None:
         texts = language.args[0].members()
         left = with_others_behind(texts, used)
         return language if len(left) == len(texts) else literals(left) if left else None
-    return cut(language, [text for text in used if _is_last(language, text, used)])
+    spend(len(used))
+    ordered = sorted(used)
+    return cut(language, [text for text in ordered if _is_last(language, text, used, ordered)])
 
 
-def _is_last(language: Expr, text: str, used: frozenset[str]) -> bool:
-    """Say whether `text` is in the language and all texts that start with it are used."""
+def _is_last(language: Expr, text: str, used: frozenset[str], ordered: Sequence[str]) -> bool:
+    """Say whether `text` is in the language and all texts that start with it are used; ordered: the used ones."""
     behind = _behind(language, text)
     todo = [(text, behind)]
     if not behind.accepts:
         return False
     while todo:  # no more often than used texts have characters
         read, state = todo.pop()
+        spend(3)
         if state.accepts and read not in used:
             return False
+        place = bisect_right(ordered, read)
+        is_begun = place < len(ordered) and ordered[place].startswith(read)  # one of them is longer
         for low, high, target in state.edges():
-            if high - low >= len(used) or not any(len(other) > len(read) and other.startswith(read) for other in used):
+            if high - low >= len(used) or not is_begun:
                 return False
             todo += [(read + chr(point), target) for point in range(low, high + 1)]
     return True
