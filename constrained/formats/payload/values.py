@@ -83,7 +83,7 @@ def _written(value: object, surface: _Codec, avoid: tuple[str, ...]) -> str:
             pieces.append(_leaf(item, surface, avoid))
         while open_:
             members, container = open_[-1]
-            entry = next(members, _NO_MORE)
+            entry: Any = next(members, _NO_MORE)
             if entry is not _NO_MORE:
                 break
             inside.remove(id(container))
