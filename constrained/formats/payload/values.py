@@ -76,9 +76,8 @@ def _written(value: object, surface: _Codec, avoid: tuple[str, ...]) -> str:
             if id(item) in inside:
                 raise _not_json("it holds itself")
             inside.add(id(item))
-            named = isinstance(item, Mapping)
-            pieces.append("{" if named else "[")
-            open_.append((iter(item.items() if named else item), item))
+            pieces.append("{" if isinstance(item, Mapping) else "[")
+            open_.append((iter(item.items() if isinstance(item, Mapping) else item), item))
         else:
             pieces.append(_leaf(item, surface, avoid))
         while open_:
