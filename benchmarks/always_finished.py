@@ -334,14 +334,13 @@ def check_grammars(
     for number in numbers:
         try:
             case = of_grammar(vocabulary, number)
+            least = case.constraint.min_tokens
         except GrammarError:
             continue
-        grammars += 1
-        try:
-            least = case.constraint.min_tokens
         except LimitExceeded:
             refused += 1
             continue
+        grammars += 1
         picks = random.Random(number)
         for more in spare:
             for eager, soft in ((False, 0), (True, 0), (True, 5)):

@@ -56,16 +56,19 @@ class MergedKernel(PlainKernel):
             wanted = todo.pop()
             if len(wanted) == 1 or wanted in known:
                 continue
-            grouped: dict[Place, set[Frame | None]] = {}
+            grouped: dict[Place, set[Frame | None]] = {_BOTTOM: {None}} if None in wanted else {}
+            count = 1
             for stack in wanted:
-                for place, parent in _parents(stack):
-                    grouped.setdefault(place, set()).add(parent)
+                for frame in frames(stack):
+                    grouped.setdefault((frame.after, frame.quoting, frame.record), set()).add(frame.parent)
+                    count += 1
+            spend(count)
             parents = {place: frozenset(group) for place, group in grouped.items()}
             missing = [group for group in parents.values() if len(group) > 1 and group not in known]
             if missing:
                 todo += [wanted, *missing]
                 continue
-            spend(1 + len(wanted) + len(parents))
+            spend(len(parents))
             known[wanted] = self._stack({place: self._merged_already(group) for place, group in parents.items()})
         return self._merged_already(stacks)
 
@@ -212,10 +215,3 @@ def _begun(machine: State | TextAt) -> State | TextAt:
     if isinstance(machine, Text) and machine.quoting is Quoting.RAW:
         return TextAt(variants(machine.quoting, machine.language)[0][0], machine.language)
     return machine
-
-
-def _parents(stack: Frame | None) -> Iterator[tuple[Place, Frame | None]]:
-    if stack is None:
-        yield _BOTTOM, None
-    for frame in frames(stack):
-        yield (frame.after, frame.quoting, frame.record), frame.parent
