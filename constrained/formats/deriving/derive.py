@@ -57,6 +57,7 @@ def derive(
         stripped = probing.stripped(shape)
     except Unexplained as error:
         raise _refused(template, error.because, error.messages) from error
+    template = probing.template
     chat = _loaded(pair, load)
     if shape.words is not None and not tells_alike(chat, template, shape):
         shape = replace(shape, words=None)
@@ -98,11 +99,12 @@ def _loaded(pair: Pair, load: Load) -> ChatFormat:
 
 def _check_prompt(chat: ChatFormat, template: Template, shape: Shape) -> None:
     """Raise `GrammarError` where no turn goes on from what the generation prompt holds."""
-    try:
-        chat.grammar(prompt=shape.prompt)
-    except GrammarError as error:
-        because = f"its generation prompt ends in {shape.prompt!r}, and no turn that it prints begins so"
-        raise _refused(template, because) from error
+    for choice, what in (("none", "answer"), ("required", "call")):
+        try:
+            chat.grammar(tool_choice=choice, prompt=shape.prompt)
+        except GrammarError as error:
+            because = f"its generation prompt ends in {shape.prompt!r}, and no {what} that it prints begins so"
+            raise _refused(template, because) from error
 
 
 def _unsaid(template: Template, chat: ChatFormat) -> dict[str, str]:

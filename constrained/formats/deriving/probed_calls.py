@@ -66,6 +66,7 @@ class _Turns:
         self.probing, self.shape = probing, shape
         self.asked = probing.text([user()], TOOLS)
         self.as_text, self.surface = False, ""
+        self.counted: int | None = None  # where calls are numbered, the first
 
     def print(
         self,
@@ -85,6 +86,10 @@ class _Turns:
         for one in IDS if slots else ():
             body = body.replace(one, ID)
         return body
+
+    def numbered(self, text: str) -> str:
+        """Return a text with `ID` in place of the number of the first call, where calls are numbered."""
+        return text if self.counted is None else re.sub(_number_of(self.counted), ID, text)
 
     def spelled(self, arguments: Any) -> str:
         """Return arguments as the surface writes them."""
@@ -153,6 +158,7 @@ def calls_of(probing: Probing, shape: Shape) -> Shape:
     counted = None
     if several is not None and ID not in one.before + one.middles[0] + one.after:
         counted, one, several = _counted(one, several)
+        turns.counted = counted
     call_open, call_close, separator = one.before, one.after, None
     if several is not None:
         gap = several.between[0]
@@ -199,10 +205,14 @@ def _number(text: str, at: int) -> str:
     return re.sub(rf"\b({at + 1}|{at + 2})\b", "#", text)
 
 
+def _number_of(value: int) -> str:
+    return rf"(?<![\w.]){value}(?![\w.])"
+
+
 def _counted(one: _Cut, several: _Cut) -> tuple[int | None, _Cut, _Cut]:
     """Return from where on calls are numbered, None if they are not, and the turns with `ID` in place of numbers."""
     for first in (0, 1):
-        mine, theirs = (re.compile(rf"(?<![\w.]){first + at}(?![\w.])") for at in (0, 1))
+        mine, theirs = (re.compile(_number_of(first + at)) for at in (0, 1))
         before = mine.sub(ID, one.before)
         gap = theirs.sub(ID, several.between[0])
         if ID in common_end(before, gap):
@@ -218,7 +228,7 @@ def _counted(one: _Cut, several: _Cut) -> tuple[int | None, _Cut, _Cut]:
 def _text_before(turns: _Turns, before: str) -> str:
     """Return what opens the first call whether or not a text stands before it."""
     try:
-        gap = gaps(turns.print(ARGUMENTS, text=f"{TEXT}0"), [f"{TEXT}0", "wname0"])[1]
+        gap = turns.numbered(gaps(turns.print(ARGUMENTS, text=f"{TEXT}0"), [f"{TEXT}0", "wname0"])[1])
     except Unexplained:
         gap = None
     if gap is None:
@@ -236,6 +246,7 @@ def _between(turns: _Turns, opening: str) -> tuple[bool, str | None]:
     if "text beside calls" in turns.probing.doubts:
         return False, None
     before, gap = gaps(turns.print(ARGUMENTS, text=f"{TEXT}0"), [f"{TEXT}0", "wname0"])[:2]
+    gap = turns.numbered(gap)
     if before not in ("", turns.shape.last):
         raise Unexplained("a text before calls begins unlike others")
     return bool(before), without_end(gap, opening, "what stands before a call depends on the text before it")
@@ -259,7 +270,7 @@ def _members(turns: _Turns, calls: Calls) -> Calls:
         mark = key_open[0]
         key_open, middle, value_close, closing = key_open[1:], middle + mark, value_close + mark, closing[1:]
     none = gaps(turns.print({}), ["wname0"])[1]
-    none = re.sub(rf"(?<![\w.]){calls.counted}(?![\w.])", ID, none) if calls.counted is not None else none
+    none = turns.numbered(none)
     behind = closing + calls.close
     no_arguments = None
     if none != middle + behind:
@@ -337,6 +348,7 @@ def _thinking(turns: _Turns, shape: Shape, opening: str) -> Shape:
         return shape
     try:
         _, gap = gaps(turns.print(ARGUMENTS, more={thoughts.key: f"{THOUGHT}0"}), [f"{THOUGHT}0", "wname0"])[:2]
+        gap = turns.numbered(gap)
     except Unexplained:
         turns.probing.doubts["thoughts beside calls"] = "the template does not print them"
         return replace(shape, thoughts=replace(thoughts, before_calls=False))
@@ -381,7 +393,7 @@ def results_of(probing: Probing, shape: Shape) -> Shape:
 def _answering(before: str, gap: str) -> tuple[str, str]:
     """Return what stands before the first result and the second; the number of the call that each answers is a slot."""
     for first in (0, 1):
-        mine, theirs = (re.compile(rf"(?<![\w.]){first + at}(?![\w.])") for at in (0, 1))
+        mine, theirs = (re.compile(_number_of(first + at)) for at in (0, 1))
         if (
             ANSWERED not in before
             and mine.search(before)

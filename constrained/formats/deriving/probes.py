@@ -226,6 +226,15 @@ def _with(value: Any, word: str, other: str) -> Any:
     return other if value == word else value
 
 
+def _shortened(shape: Shape, header: str) -> Shape:
+    """Return the shape with a shorter header; what it loses stands at the beginning of turns."""
+    lost = shape.header[len(header) :]
+    return replace(
+        shape, header=header, mid=lost + shape.mid, current=lost + shape.current, last=lost + shape.last,
+        prompt=lost + shape.prompt,
+    )  # fmt: skip
+
+
 class Probing:
     """The probes of a template, rendered when they are asked for."""
 
@@ -304,7 +313,7 @@ class Probing:
     # -- Users and answers ------------------------------------------------------------------------------------------
 
     def _answers(self) -> Shape:
-        alone = self.text([user()])
+        alone = self._without_prompt(self.text([user()]))
         pre, post = gaps(alone, [f"{USER}0"])
         opened = self.text([user()], opens=True)
         prompt = without_start(opened, alone, "a generation prompt changes what stands before it", [user()])
@@ -328,6 +337,19 @@ class Probing:
             last[len(header) :],
             close, ends, prompt[len(header) :], None, None,
         )  # fmt: skip
+
+    def _without_prompt(self, alone: str) -> str:
+        """Return what is printed of a user; where templates end in a generation prompt always, they are rendered
+        without it from here on.
+        """
+        answered = self.maybe([user(), says()])
+        if answered is None or self.text([user()], opens=True) != alone:
+            return alone
+        prompt = common_end(alone.partition(f"{USER}0")[2], answered.partition(f"{TEXT}0")[2])
+        if not prompt.strip():
+            return alone
+        self.template = replace(self.template, always=prompt)
+        return alone.removesuffix(prompt)
 
     def _opening(self, pre: str, post: str, to_user: str, tail: str) -> tuple[str, str]:
         """Return what opens a user's message and what closes an answer before it."""
@@ -375,7 +397,11 @@ class Probing:
             if text is None or f"{THOUGHT}0" not in text:
                 continue
             before, close, end = gaps(text[start:], [f"{THOUGHT}0", f"{TEXT}0"])
-            opening = without_start(before, shape.header, "a turn with a thought begins unlike others")
+            header = common_start(shape.header, before)
+            if not header and shape.header:
+                raise Unexplained("a turn with a thought begins unlike others", [user(), says(more=thinks)])
+            shape = _shortened(shape, header)
+            opening = before[len(header) :]
             if end != shape.close and shape.ends:
                 raise Unexplained("a turn with a thought ends unlike others", [user(), says(more=thinks)])
             earlier = self.maybe([user(0), says(0, more=thinks), user(1), says(1)])

@@ -34,6 +34,7 @@ class Template:
     specials: tuple[str, ...] = ()
     told: bool = False
     name: str = "derived"
+    always: str = ""  # the generation prompt, where it is printed whether it is asked for or not
 
     def render(
         self, messages: Chat, tools: Sequence[Any] | None = None, *, opens: bool = False, **switches: Any
@@ -43,7 +44,8 @@ class Template:
 
         given = {**self.tokens, **switches, "tools": [*tools] if tools else None, "documents": None}
         try:
-            return str(compiled(self.source).render(messages=[*messages], add_generation_prompt=opens, **given))
+            text = str(compiled(self.source).render(messages=[*messages], add_generation_prompt=opens, **given))
+            return text if opens else text.removesuffix(self.always)
         except (
             TemplateError,
             TemplateRefused,
