@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from constrained.formats.deriving.probes import ANSWERED, ID, SPEAKER, Calls, Shape, Unexplained
 from constrained.formats.deriving.template import Template
@@ -47,7 +48,7 @@ class _Writer:
     calls: Calls
     template: Template
     tokens: tuple[str, ...]
-    stops: tuple[str, ...]
+    stops: _Stops
     markers: tuple[str, ...]
     terminals: dict[str, str] = field(default_factory=dict)  # text → name
 
@@ -81,19 +82,12 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def pair_of(shape: Shape, template: Template, stop: Sequence[str] | None) -> Pair:
+def pair_of(shape: Shape, template: Template, stop: Sequence[str]) -> Pair:
     """Return the files.  Raises: Unexplained: no token ends a turn."""
     assert shape.calls is not None
     tokens = _tokens_of(shape, template)
     stops = _stops_of(shape, template, tokens, stop)
-    if shape.close and not shape.calls_end:  # a token of its own ends a turn of calls
-        last = _split(shape.calls.close, tokens)[-2:-1] if shape.calls else []
-        stops = tuple(
-            dict.fromkeys(
-                (*stops, *(token for token in last if shape.calls and shape.calls.close.rstrip().endswith(token)))
-            )
-        )
-    tokens = tuple(dict.fromkeys((*tokens, *stops)))
+    tokens = tuple(dict.fromkeys((*tokens, *stops.all)))
     writer = _Writer(shape, shape.calls, template, tokens, stops, _markers_of(shape, tokens))
     rules = [*_turns(writer), "", *_conversations(writer), "", *_read(writer), ""]
     rules += [f"{name}: {_quoted(text)}" for text, name in writer.terminals.items()]
@@ -164,20 +158,34 @@ def _tokens_of(shape: Shape, template: Template) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*named, *known, *spelled)))
 
 
-def _stops_of(shape: Shape, template: Template, tokens: tuple[str, ...], stop: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the tokens that end turns."""
+class _Stops(NamedTuple):
+    """The tokens that end answers, and those that end turns of calls."""
+
+    answers: tuple[str, ...]
+    calls: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.answers, *self.calls)))
+
+
+def _stops_of(shape: Shape, template: Template, tokens: tuple[str, ...], stop: Sequence[str]) -> _Stops:
+    """Return the tokens that end turns: the last of what closes one, else what begins the next message."""
+    assert shape.calls is not None
     if stop:
-        return tuple(stop)
-    for text in (shape.close, shape.user.close if not shape.close else ""):
-        found = [token for token in _split(text, tokens) if token in tokens] or _TAG.findall(text)
-        if found:
-            return (found[-1],)
-    if not shape.close:
-        opened = [shape.user.open, shape.results.around.open + shape.results.each.open if shape.results else ""]
-        begun = [token for text in opened for token in tokens if text.startswith(token)]
-        eos = template.tokens.get("eos_token") if template.told else None
-        if begun:
-            return tuple(dict.fromkeys((*begun, *([eos] if eos else []))))
+        return _Stops(tuple(stop), tuple(stop))
+    if shape.close:
+        answers = [token for token in _split(shape.close, tokens) if token in tokens] or _TAG.findall(shape.close)
+        closing = (shape.calls.close + shape.calls_end).rstrip()
+        calls = [token for token in tokens if closing.endswith(token)] or answers
+        if answers:
+            return _Stops((answers[-1],), (calls[-1],))
+    else:
+        results = shape.results.around.open + shape.results.each.open if shape.results else ""
+        users, answered = ([token for token in tokens if text.startswith(token)] for text in (shape.user.open, results))
+        eos = [text for name, text in template.tokens.items() if name == "eos_token" and template.told]
+        if users:
+            return _Stops((*users, *eos), tuple(answered or (*users, *eos)))
     raise Unexplained("no token ends a turn of the assistant: stop=[…] names those that do")
 
 
@@ -199,8 +207,8 @@ def _markers_of(shape: Shape, tokens: tuple[str, ...]) -> tuple[str, ...]:
 
 def _ending(writer: _Writer, text: str) -> tuple[str, str, str]:
     """Return what closes a turn: before its stop token, that, and what stands behind it."""
-    parts = _split(text, writer.stops)
-    places = [at for at, part in enumerate(parts) if part in writer.stops]
+    parts = _split(text, writer.stops.all)
+    places = [at for at, part in enumerate(parts) if part in writer.stops.all]
     if not places:
         return text, "", ""
     at = places[-1]
@@ -216,13 +224,15 @@ def _turns(writer: _Writer) -> list[str]:
     thinking = "thinking"
     rules.append(f"answer: {seq(thinking, 'content', f'={closing}', ends)}")
     calls_closing, calls_stop, _ = _calls_ending(writer)
-    calls_ends = f"={calls_stop}" if calls_stop else "end"
+    alike = writer.stops.calls == writer.stops.answers
+    calls_ends = f"={calls_stop}" if calls_stop else "end" if alike else "end_of_calls"
     body = _called(writer, calls_closing, calls_ends)
     rules.append(f"calling: {_calling(writer, _starts(writer, 'thinking'), body)}")
     if calls.between is not None:
         rules.append(f"preface: {seq('content', f'={calls.between}')}")
-    if "end" in (ends, calls_ends):
-        rules.append("end: " + " | ".join(writer.literal(token) for token in writer.stops))
+    for rule, tokens in (("end", writer.stops.answers), ("end_of_calls", writer.stops.calls)):
+        if rule in (ends, calls_ends):
+            rules.append(f"{rule}: {' | '.join(map(writer.literal, tokens))}")
     rules += _call_rules(writer)
     rules.append("")
     rules += _thinking(writer)
@@ -536,15 +546,14 @@ def _imports(writer: _Writer) -> list[str]:
 def _toml(writer: _Writer) -> str:
     shape = writer.shape
     calls, thoughts, results = writer.calls, shape.thoughts, shape.results
-    stops = _texts(writer.stops)
     lines = [f"title = {_quoted(writer.template.name)}", 'specification = "its chat template"', ""]
     lines += [f"specials = {_texts(writer.tokens)}", f"markers = {_texts(writer.markers)}", ""]
     calls_stop = _calls_ending(writer)[1]
     answer_stop = _ending(writer, shape.close)[1]
     lines += [
         "[stops]",
-        f"answer = {_texts([answer_stop]) if answer_stop else stops}",
-        f"calling = {_texts([calls_stop]) if calls_stop else stops}",
+        f"answer = {_texts([answer_stop] if answer_stop else writer.stops.answers)}",
+        f"calling = {_texts([calls_stop] if calls_stop else writer.stops.calls)}",
         "",
     ]
     name = "json" if _in_quotes(shape) else "python" if calls.surface == "python" else "raw"

@@ -400,6 +400,9 @@ class Probing:
             header = common_start(shape.header, before)
             if not header and shape.header:
                 raise Unexplained("a turn with a thought begins unlike others", [user(), says(more=thinks)])
+            alike = shape.user.open.replace("user", "assistant", 1)
+            if header == before and alike != header and alike and header.startswith(alike):
+                header = alike  # the thought is opened behind it
             shape = _shortened(shape, header)
             opening = before[len(header) :]
             if end != shape.close and shape.ends:
