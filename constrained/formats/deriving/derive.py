@@ -75,9 +75,7 @@ def derive(
     if proof.refused:
         doubts["conversations"] = f"the template refuses {proof.refused} of {conversations} random ones"
     if proof.escaped:
-        doubts["markers in arguments"] = (
-            "the template prints them as they are; here a string escapes them, the same value"
-        )
+        doubts["escapes in arguments"] = "here strings escape signs that the template prints, the same values"
     return Derivation(_loaded(pair.with_doubts(doubts), load), proof, replace(shape, doubts=tuple(doubts.items())))
 
 

@@ -15,7 +15,9 @@ from typing import NamedTuple
 from constrained.formats.deriving.probes import ANSWERED, ID, SPEAKER, Calls, Shape, Unexplained
 from constrained.formats.deriving.template import Template
 
-_TOKEN = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|\[/?[A-Z][A-Z_]{2,30}\]")  # as most vocabularies spell special tokens
+_TOKEN = re.compile(
+    r"<[|｜][^<>\n]{1,60}?[|｜]>|\[\|[^\[\]\n]{1,40}\|\]|\[/?[A-Z][A-Z_]{2,30}\]"
+)  # as most vocabularies spell special tokens
 _TAG = re.compile(r"</?[^<>\s=/][^<>\s=]{0,40}>")
 _NAME = r"[\w.-]+"
 _ARGUMENTS = {"json": r"\{", "python": r"\(", "tagged": ""}  # how arguments begin
@@ -373,7 +375,8 @@ def _terminals(writer: _Writer) -> list[str]:
             + (_NAME + _escaped(calls.middle) if not calls.arguments_first else "")
             + _ARGUMENTS[calls.surface]
         )
-        first = f"(?!{_slashed(_escaped(calls.before.lstrip()) + begun)})"
+        alike = calls.prefixed or not shape.last  # calls alone begin where texts do
+        first = f"(?!{_slashed(_escaped(calls.before.lstrip()) + begun)})" if alike else ""
         patterns += [_escaped(calls.between) + begun] if calls.between is not None else []
     found = [f"TEXT: /{first}{_without(patterns)}+/"]
     if thoughts:

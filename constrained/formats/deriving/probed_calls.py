@@ -369,7 +369,8 @@ def results_of(probing: Probing, shape: Shape) -> Shape:
     alone = gaps(behind(result(0)), [f"{RESULT}0"])[1]
     header, opening = _answer_opening(shape, to_answer, alone)
     close = to_answer[: len(to_answer) - len(header + opening)]
-    shape = replace(shape, current=_current(turns, shape), goes_on=header != shape.header)
+    current = _current(turns, shape) if calls.prefixed or calls.text_prefixed != bool(shape.last) else shape.last
+    shape = replace(shape, current=current, goes_on=header != shape.header)
     separator, group = "", Around("", "")
     each = Around(before, close)
     if calls.separator is not None:

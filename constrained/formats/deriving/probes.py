@@ -19,7 +19,9 @@ from typing import Any
 from constrained.formats.deriving.template import NotPrinted, Template
 
 # Pieces of a text that belong together: tags and tokens, words, and single signs.
-_ATOM = re.compile(r"\0[a-z]+|<[^<>\s]{1,60}>|<[|｜][^<>]{1,60}[|｜]>|\[/?[A-Z_]{2,30}\]|\w+|\s|.", re.DOTALL)
+_ATOM = re.compile(
+    r"\0[a-z]+|<[^<>\s]{1,60}>|<[|｜][^<>]{1,60}[|｜]>|\[\|[^\[\]\n]{1,40}\|\]|\[/?[A-Z_]{2,30}\]|\w+|\s|.", re.DOTALL
+)
 
 _CLOSING = re.compile(r"</[^<>\s/'\"]{1,40}>|\[/[A-Z_]{2,30}\]|<\|[^<>|\s]*(?:end|END)[^<>|\s]*\|>")
 

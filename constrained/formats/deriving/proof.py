@@ -8,6 +8,7 @@ spells a marker of the format, the format may refuse it, as readers would take i
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ _WORDS = (
     "12", "-0.5", "a=b", "f(x)", "|", "e\u0301", "\u2028", "\ttab", "two\nlines", "blank\n\nline", "name",
     "arguments", "user", "assistant", "tool",
 )  # fmt: skip
+_ESCAPED = re.compile(r"\\u(003[ce]|2028)")
 _KEYS = ("city", "n", "wide", "items", "where", "text", "x_1")
 _LONG = 1_000  # characters
 ENOUGH = 10  # differences, after which no more are looked for
@@ -97,6 +99,8 @@ class _Drawing:
     def call(self) -> dict[str, Any]:
         keys = self.random.sample(_KEYS, self.random.randint(0, 3))
         name = f"{self.random.choice(_NAMES)}_{self.random.randrange(10**6)}"  # a tool of its own, with its own types
+        if self.shape.calls is not None and self.shape.calls.surface == "python":
+            name = name.replace("-", ".")
         called = "".join(self.random.choices("abcdefghijkABCDEF0123456789", k=9))
         function = {"name": name, "arguments": {key: self.value() for key in keys}}
         return {"id": called, "type": "function", "function": function}
@@ -273,8 +277,10 @@ def tells_alike(chat: ChatFormat, template: Template, shape: Shape) -> bool:
 
 
 def _unescaped(text: str) -> str:
-    """Return a text without the escapes by which JSON keeps markers out of strings; they are the same value."""
-    return text.replace("<\\/", "</").replace("\\u003e", ">").replace("\\u003c", "<")
+    """Return a text without the escapes that keep markers out of strings of arguments, and those of signs that do not
+    print; they are the same values.
+    """
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text.replace("<\\/", "</"))
 
 
 def _generated(
