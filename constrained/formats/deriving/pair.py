@@ -603,7 +603,8 @@ def _words(shape: Shape) -> list[str]:
 
 def _spoken(text: str) -> str:
     """Return a text over several lines, as TOML writes it."""
-    lines = [_quoted(line)[1:-1] for line in text.split("\n")]
+    plain = '"""' not in text and not text.endswith('"')
+    lines = [_quoted(line)[1:-1].replace('\\"', '"' if plain else '\\"') for line in text.split("\n")]
     return '"""\n' + "\n".join(lines) + '"""' if len(lines) > 1 else _quoted(text)
 
 

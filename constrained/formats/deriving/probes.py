@@ -428,6 +428,8 @@ class Probing:
                 or opening not in self.template.source
             ):
                 continue
+            if opening in shape.header:  # every turn begins with an empty thought
+                shape = _shortened(shape, shape.header[: shape.header.index(opening)])
             if not shape.prompt.startswith(opening) and opening in shape.prompt:
                 continue
             opening = shape.prompt if shape.prompt.strip() == opening else opening
