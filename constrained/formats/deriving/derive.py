@@ -17,7 +17,7 @@ from constrained.formats.deriving.pair import Pair, pair_of
 from constrained.formats.deriving.probed_calls import calls_of, results_of
 from constrained.formats.deriving.probed_words import words_of
 from constrained.formats.deriving.probes import Probing, Shape, Unexplained
-from constrained.formats.deriving.proof import Proof, prove, tells_alike
+from constrained.formats.deriving.proof import Proof, prove, rare_orders, tells_alike
 from constrained.formats.deriving.template import Template, template_of
 
 if TYPE_CHECKING:
@@ -59,9 +59,15 @@ def derive(
         raise _refused(template, error.because, error.messages) from error
     template = probing.template
     chat = _loaded(pair, load)
-    if shape.words is not None and not tells_alike(chat, template, shape):
-        shape = replace(shape, words=None)
-        probing.doubts["tools"] = "they are told in words that are not derived; here they are the caller's to say"
+    kept = replace(shape, words=shape.words if shape.words and tells_alike(chat, template, shape) else None)
+    kept = replace(kept, closed=shape.closed if _goes_on(chat, shape.closed) else "")
+    if kept != shape:
+        if kept.words != shape.words:
+            probing.doubts["tools"] = "they are told in words that are not derived; here they are the caller's to say"
+        if kept.closed != shape.closed:
+            because = f"the template ends its prompt in {shape.closed!r} then, and no turn that it prints begins so"
+            probing.doubts["thinking switched off"] = because
+        shape = kept
         pair = pair_of(shape, template, _stop_of(stop))
         chat = _loaded(pair, load)
     _check_prompt(chat, template, shape)
@@ -71,7 +77,7 @@ def derive(
         raise _differs(template, proof)
     if proof.alike < conversations // 4:
         raise _refused(template, f"of {conversations} random conversations it prints {conversations - proof.refused}")
-    doubts = {**probing.doubts, **_unsaid(template, chat)}
+    doubts = {**probing.doubts, **rare_orders(chat, template, shape), **_unsaid(template, chat)}
     if proof.refused:
         doubts["conversations"] = f"the template refuses {proof.refused} of {conversations} random ones"
     if proof.escaped:
@@ -93,6 +99,15 @@ def _loaded(pair: Pair, load: Load) -> ChatFormat:
         for name, text in pair.files.items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
         return load(Path(folder) / f"{pair.name}.toml")
+
+
+def _goes_on(chat: ChatFormat, prompt: str) -> bool:
+    """Return whether a turn goes on from a prompt."""
+    try:
+        chat.grammar(prompt=prompt)
+    except GrammarError:
+        return False
+    return True
 
 
 def _check_prompt(chat: ChatFormat, template: Template, shape: Shape) -> None:

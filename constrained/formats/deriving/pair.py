@@ -576,6 +576,7 @@ def _toml(writer: _Writer) -> str:
             'rule = "thinking"',
             'block = "thought_block"',
             f"prompt = {_quoted(thoughts.around.open)}",
+            *([f"closed = {_quoted(shape.closed)}"] if shape.closed else []),
             "",
         ]
     lines += ["[messages]", *(['system_message = "system"'] if shape.system else []), 'user_message = "user"']

@@ -26,6 +26,7 @@ _ATOM = re.compile(
 _CLOSING = re.compile(r"</[^<>\s/'\"]{1,40}>|\[/[A-Z_]{2,30}\]|<\|[^<>|\s]*(?:end|END)[^<>|\s]*\|>")
 
 USER, TEXT, THOUGHT, SYSTEM, RESULT = "wuser", "wtext", "wthink", "wsystem", "wresult"
+SWITCHES = ("enable_thinking", "thinking")
 THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking", "thought")
 ID, ANSWERED, SPEAKER = "\0id", "\0answered", "\0speaker"  # slots: of a call's id, of that of a result, of its name
 IDS = ("abcdefgh1", "abcdefgh2", "abcdefgh3")  # nine letters and digits, as the strictest template asks for
@@ -131,6 +132,7 @@ class Shape:
     close: str  # of an answer, behind its text
     ends: bool  # whether the last message is closed too
     prompt: str  # what the generation prompt holds behind the header
+    closed: str  # what it holds where the model is asked not to think, "" if that is nothing or the same
     thoughts: Thoughts | None
     calls: Calls | None
     calls_end: str = ""
@@ -302,7 +304,16 @@ class Probing:
 
     def shape(self) -> Shape:
         """Return what probes without calls tell.  Raises: Unexplained: the plainest conversations are not explained."""
-        return self._thoughts(self._system(self._answers()))
+        return self._switched(self._thoughts(self._system(self._answers())))
+
+    def _switched(self, shape: Shape) -> Shape:
+        """Return the shape with what a template ends in where it is told that the model shall not think."""
+        plain = self.text([user()]) + shape.header
+        for switch in SWITCHES:
+            text = self.maybe([user()], opens=True, **{switch: False})
+            if text is not None and text.startswith(plain) and text not in (plain, plain + shape.prompt):
+                return replace(shape, closed=text[len(plain) :])
+        return replace(shape, closed=shape.prompt if shape.prompt == shape.last else "")
 
     def optional(self, what: str, shape: Shape, probe: Callable[[Probing, Shape], Shape]) -> Shape:
         """Return what a probe makes of a shape; where it is not explained, the shape, and a doubt."""
@@ -337,7 +348,7 @@ class Probing:
         return Shape(
             begin, "", Around(opening, post), None, header, mid[len(header) :], last[len(header) :],
             last[len(header) :],
-            close, ends, prompt[len(header) :], None, None,
+            close, ends, prompt[len(header) :], "", None, None,
         )  # fmt: skip
 
     def _without_prompt(self, alone: str) -> str:
@@ -361,8 +372,6 @@ class Probing:
             opening = between[len(post) :]
             if between.startswith(post) and opening and pre.endswith(opening) and to_user.endswith(opening):
                 return opening, to_user[: -len(opening)]
-        else:
-            self.doubts["two messages by the user in a row"] = "the template refuses them; the format has them"
         if tail and to_user.startswith(tail) and pre.endswith(to_user[len(tail) :]):
             return to_user[len(tail) :], tail
         opening = common_end(pre, to_user)

@@ -226,6 +226,23 @@ class _Proving:
         if turns:
             self.turns += _generated(self.chat, messages, tools, self.differences)
             self.turns += _gone_on(self.chat, self.template, self.shape, messages, tools, theirs, self.differences)
+            self.told(messages, tools, theirs, opens=opens)
+
+    def told(self, messages: list[dict[str, Any]], tools: list[Any], theirs: str, *, opens: bool) -> None:
+        """Hold against each other what the template prints of a conversation with tools and without: from what the last
+        user says on, it is the same.
+        """
+        if not tools:
+            return
+        try:
+            text = self.template.render(_as_text(messages, as_text=self.as_text), tools, opens=opens)
+        except NotPrinted:
+            return
+        spoken = next(message["content"] for message in reversed(messages) if message["role"] == "user")
+        behind = theirs[theirs.rfind(spoken.strip()) :]
+        if not text.endswith(behind):
+            refusal = "it prints turns in another way where tools are given"
+            self.differences.append(Difference(tuple(messages), text, theirs, refusal))
 
 
 def prove(
@@ -247,6 +264,40 @@ def prove(
         proving.prove(messages, drawing.tools(messages), turns=number % TURNS == 0)
     differences = tuple(sorted(proving.differences, key=lambda one: len(one.theirs)))
     return Proof(proving.alike, proving.turns, proving.marked, proving.refused, proving.escaped, differences)
+
+
+def rare_orders(chat: ChatFormat, template: Template, shape: Shape) -> dict[str, str]:
+    """Return the orders of messages that the template refuses or prints unlike the format, and how."""
+    asked: dict[str, Any] = {"role": "user", "content": "Rain?"}
+    said_so: dict[str, Any] = {"role": "assistant", "content": "Yes."}
+    orders = {
+        "two messages by the user in a row": [asked, asked, said_so],
+        "two answers in a row": [asked, said_so, said_so, asked, said_so],
+        "an answer before any user": [said_so, asked, said_so],
+    }
+    if shape.calls is not None:
+        arguments: Any = write_json({"n": 1}) if shape.calls.as_text else {"n": 1}
+        called = {"id": "abcdefgh1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        calling = {"role": "assistant", "content": "", "tool_calls": [called]}
+        orders["calls without results"] = [asked, calling, asked, said_so]
+        if shape.results is not None:
+            result = {"role": "tool", "tool_call_id": "abcdefgh1", "name": "f", "content": "7"}
+            orders["results without an answer"] = [asked, calling, result, asked, said_so]
+    found = {}
+    for order, messages in orders.items():
+        messages = messages if shape.ends else [*messages, asked]
+        try:
+            mine = chat.render_text(messages)
+        except ConstrainedError:
+            continue
+        try:
+            theirs = template.render(messages)
+        except NotPrinted:
+            found[order] = "the template refuses this; the format has it"
+            continue
+        if mine != theirs:
+            found[order] = "the template prints this in another way than the format"
+    return found
 
 
 def _tool(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
