@@ -460,3 +460,40 @@ def test_what_is_no_chat_is_rendered_read_generated_and_learned(
     assert stream.close() == message
     with pytest.raises(GrammarError, match="no turn fits"):
         chat.grammar(construct=construct, tool_choice="required")
+
+
+@pytest.mark.parametrize("name", ["glm-4.6", "glm-4.7"])
+@pytest.mark.parametrize(("turn", "stop"), [
+    ({"content": "Yes."}, "<|user|>"), ({"content": "Yes.", "stop": "<|endoftext|>"}, "<|endoftext|>"),
+    ({"tool_calls": [{"name": "ping", "arguments": {}}]}, "<|observation|>"),
+])  # fmt: skip
+def test_the_stop_of_the_last_turn_is_learned_where_it_is_asked_for(name, turn, stop, tiny_tokenizer):
+    """Templates print none, so that a model would learn it of all turns but the last."""
+    chat, vocabulary = ChatFormat.load(name), Vocabulary.from_tokenizer(tiny_tokenizer)
+    talk = [{"role": "user", "content": "Is it?"}, {"role": "assistant", **turn}]
+    ids, mask = (do(talk, vocabulary, last_stop=True) for do in (chat.render, chat.loss_mask))
+    assert (ids[-1], mask[-1]) == (vocabulary.special[stop], True)
+    text = chat.render_text(talk, last_stop=True)
+    chat.validate(text, strict=True, last_stop=True)
+    assert chat.parse(text, kind="conversation", last_stop=True)[-1].stop == stop
+    assert "stop" in turn or text == chat.render_text(talk) + stop
+
+
+@pytest.mark.parametrize("name", ["deepseek-v3", "deepseek-r1"])
+def test_deepseek_is_rendered_as_the_vendor_does(name):
+    """Nothing ends what a user says or a tool answers; behind results the turn goes on."""
+    calls = [{"id": f"call_{at}", "name": "f", "arguments": {"a": at}} for at in (1, 2)]
+    talk = [
+        {"role": "system", "content": "S"}, {"role": "user", "content": "U"}, {"role": "assistant", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "call_1", "content": "R1"}, {"role": "tool", "tool_call_id": "call_2", "content": "R2"},
+    ]  # fmt: skip
+    call = '<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{"a": N}\n```<｜tool▁call▁end｜>'
+    text = (
+        "<｜begin▁of▁sentence｜>S<｜User｜>U<｜Assistant｜><｜tool▁calls▁begin｜>"
+        + call.replace("N", "1") + "\n" + call.replace("N", "2") + "<｜tool▁calls▁end｜><｜end▁of▁sentence｜>"
+        "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>R1<｜tool▁output▁end｜>\n<｜tool▁output▁begin｜>R2<｜tool▁output▁end｜><｜tool▁outputs▁end｜>"
+    )  # fmt: skip
+    chat = ChatFormat.load(name)
+    assert chat.render_text(talk, add_generation_prompt=True) == text
+    assert chat.render_text([*talk, {"role": "assistant", "content": "A"}]) == text + "A<｜end▁of▁sentence｜>"
+    chat.validate(text.replace("U<", "U<｜end▁of▁sentence｜><", 1))  # as llama.cpp has it

@@ -117,7 +117,7 @@ def _begun(chat: ChatFormat, tokenizer: Any) -> str:
     if differs:
         raise ConstrainedError(
             f"the tokenizer's chat template and the format {chat.name!r} disagree", because=differs,
-            instead="ChatFormat.for_tokenizer(tokenizer), or the prompt as text",
+            instead="ChatFormat.for_tokenizer(tokenizer) or from_template(tokenizer), or the prompt as text",
         )
     return begun
 

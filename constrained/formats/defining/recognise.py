@@ -49,7 +49,7 @@ def format_of(seen: Seen, folder: Path, differs: Callable[[str], str]) -> str:
             raise GrammarError(
                 "cannot tell the chat format of the tokenizer",
                 because=f"its chat template looks like that of {name!r}, and {because}",
-                instead=f"a format of your own, or ChatFormat.load({name!r}) if the model writes that all the same",
+                instead=f"ChatFormat.from_template(tokenizer), or ChatFormat.load({name!r}) if the model writes that",
             )
         found, by = [name for name in proposed if not told[name]], "its chat template"
     else:
@@ -72,7 +72,7 @@ def format_of(seen: Seen, folder: Path, differs: Callable[[str], str]) -> str:
     raise GrammarError(
         "cannot tell the chat format of the tokenizer",
         because=what,
-        instead="ChatFormat.load(name), or a format of your own",
+        instead="ChatFormat.load(name), or ChatFormat.from_template(tokenizer), which derives one",
     )
 
 
