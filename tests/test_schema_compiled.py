@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import copy
 import gc
-import json
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
@@ -20,10 +18,6 @@ import pytest
 from fuzz.random_schemas import DEBRIS, NAMES, TYPES, Schemas, parts
 
 from constrained import errors
-from constrained.schema import by_content, embed
-from constrained.schema.keywords import subschemas
-from constrained.schema.machines import object as machine_object
-from constrained.schema.machines import object_keys
 from constrained.schema.machines import value as machine_value
 from constrained.schema.normal import normalise as normal
 from constrained.schema.reading import check as checking
@@ -31,14 +25,14 @@ from constrained.schema.reading import dialects, interning
 from constrained.schema.reading.check import load
 from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.reading.notes import ANNOTATIONS
-from constrained.schema.reading.resources import Library, pointer
+from constrained.schema.reading.resources import Library
 from constrained.schema.satisfiability import plain, quick
 from constrained.schema.values import Conj
 from constrained.work import Budget, metered
 
 pytest.importorskip("constrained.schema._scan", reason="no compiler")
 
-COUNT = 2_000
+COUNT = 600
 DIALECTS = (dialects.DRAFT_4, dialects.DRAFT_6, dialects.DRAFT_7, dialects.DRAFT_2019, dialects.DRAFT_2020, dialects.UNDECLARED)
 UNITS = 1 << 40
 EVERY = sorted({keyword.name for keyword in KEYWORDS} | ANNOTATIONS | {"nullable", "x-word", "nonsense", "$recursiveAnchor"})
@@ -62,23 +56,14 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
 
     def call(function: Callable[[], Any]) -> Any:
         asker = normal.PlainAsker(quick.looks_live, normal._settled)
-        writers = {id(dialect): interning.PlainWriter(interning._writers(dialect), ()) for dialect in DIALECTS}
         with monkeypatch.context() as patch:
-            patch.setattr(checking, "survey", None)
             patch.setattr(quick, "is_plainly_live", quick.looks_live)
             patch.setattr(normal, "_reader", None)
-            patch.setattr(subschemas, "each_named", None)
-            patch.setattr(subschemas, "each_of_list", None)
             patch.setattr(normal, "normalise", normal.plain_normalise)
             patch.setattr(machine_value, "PlainStates", None)
-            patch.setattr(machine_value, "leaf", interning.plain_leaf)
-            for kind in (machine_value.Choice, object_keys.Entry, object_keys.Begin, machine_object.ObjectPosition):
-                patch.setattr(kind, "expand", kind.plain_expand)
-            patch.setattr(machine_object.ObjectMachine, "named_entry", machine_object.ObjectMachine.plain_named_entry)
-            patch.setattr(machine_object.ObjectMachine, "other_entry", machine_object.ObjectMachine.plain_other_entry)
+            patch.setattr(machine_value.Choice, "expand", machine_value.Choice.plain_expand)
             patch.setattr(normal, "is_live", asker.is_live)
             patch.setattr(normal, "is_never", asker.is_never)
-            patch.setattr(interning, "_WRITERS", writers)
             patch.setattr(interning, "_commons", {})
             return function()
 
@@ -103,70 +88,6 @@ def outcome(function: Callable[[], Any]) -> tuple[Any, Any, int]:
     return found, error, UNITS - budget.left
 
 
-def checked(schema: Any, dialect: dialects.Dialect | None) -> Any:
-    """Return what the check of a schema collects, also where it ends in an error; schemas by number."""
-    library = Library({}, dialect)
-    _, error, units = outcome(lambda: checking.check(library, library.add(schema, "", "#")))
-    numbers: dict[int, int] = {}
-    for resource in library.resources.values():
-        for part in parts(resource.root):
-            numbers.setdefault(id(part), len(numbers))
-    at = numbers.get
-    return (
-        error, units, library.dynamic,
-        [(at(part), at(holder)) for part, holder in library.outer.items()],
-        [(at(part), at(holder)) for part, holder in library.further_outer],
-        [(at(part), word, at(id(to.schema), to.schema is True), pointer(to.where), to.dynamic) for (part, word), to in library.targets.items()],
-        *([at(id(part)) for part in found] for found in (library.doubtful, library.risky, library.negating, library.heavy)),
-        library.inexact, [(word, pointer(where), of.name) for word, where, of in library.unknown],
-        json.dumps([resource.root for resource in library.resources.values()][:1], default=str),
-    )  # fmt: skip
-
-
-def test_surveys_collect_the_same(plainly: Any) -> None:
-    kinds = set()
-    for number, schema in enumerate(schemas()):
-        dialect = (None, *DIALECTS)[number % 7]
-        found = again(checked, schema, dialect)
-        assert found == plainly(lambda schema=schema, dialect=dialect: checked(schema, dialect)), schema
-        kinds.add(None if found[0] is None else found[0][0])
-    assert {None, errors.SchemaError, errors.UnsupportedSchema} <= kinds
-
-
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_every_keyword_is_checked_with_every_value(dialect: dialects.Dialect, plainly: Any) -> None:
-    """Also below others, and beside an array's type."""
-    for word in EVERY:
-        for value in VALUES:
-            for schema in ({word: value}, {"type": "array", word: value, "items": {"properties": {"a": {word: value}}}}):
-                found = again(checked, schema, dialect) if "attern" in word else checked(schema, dialect)
-                assert found == plainly(lambda schema=schema: checked(schema, dialect)), schema
-
-
-class Text(str):
-    pass
-
-
-class Odd(dict):  # type: ignore[type-arg]
-    pass
-
-
-ODD: list[Any] = [
-    Odd(type="string"), OrderedDict(type=["string"]), {"properties": Odd(a={})}, {Text("type"): "string"}, {"type": Text("string")},
-    {"required": (Text("a"),)}, {"enum": (1, 2)}, {"properties": {Text("a"): {}}}, {"required": [Text("a")]}, {"minLength": True},
-    {"items": ()}, {"allOf": ({},)}, {1: 2}, {"properties": {None: {}}}, {"maxLength": 10**400}, {"type": b"string"}, [], None, 1,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("schema", ODD, ids=repr)
-def test_values_of_other_types_are_read_as_ever(schema: Any, plainly: Any) -> None:
-    found = again(checked, schema, None)
-    assert found == plainly(lambda: checked(schema, None))
-    error = outcome(lambda: embed(schema))[1]
-    by_content._forget()
-    assert error == plainly(lambda: outcome(lambda: embed(schema))[1])
-
-
 def nested(word: str, depth: int, inner: Any) -> Any:
     for _ in range(depth):
         inner = {word: [inner] if word == "allOf" else {"a": inner} if word == "properties" else inner}
@@ -175,14 +96,10 @@ def nested(word: str, depth: int, inner: Any) -> Any:
 
 @pytest.mark.parametrize("word", ["items", "properties", "not", "allOf", "additionalProperties"])
 @pytest.mark.parametrize("inner", [{"type": "string"}, {"type": 1}])
-def test_nesting_is_no_recursion(word: str, inner: Any, plainly: Any) -> None:
-    schema = nested(word, 100_000, inner)
-
-    def survey() -> Any:
-        library = Library({}, None)
-        return outcome(lambda: checking._survey(library, schema, library.add(schema, "", "#", own=True), "#"))[1:], len(library.outer)
-
-    assert survey() == plainly(survey)
+def test_nesting_is_no_recursion(word: str, inner: Any) -> None:
+    schema, library = nested(word, 100_000, inner), Library({}, None)
+    outcome(lambda: checking._survey(library, schema, library.add(schema, "", "#", own=True), "#"))
+    assert len(library.outer) > 100_000
     for one in _last(schema, word), schema:
         assert quick.is_plainly_live(one, {}) is quick.looks_live(one, {})
         for writer in interning._WRITERS.values():
@@ -203,7 +120,6 @@ def _last(schema: Any, word: str) -> Any:
 def test_a_wide_schema(plainly: Any) -> None:
     wide = {"type": "object", "properties": {f"k{number}": {"type": "string", "x": 1} for number in range(5_000)}}
     wide["required"] = list(wide["properties"])
-    assert again(checked, wide, None) == plainly(lambda: checked(wide, None))
     assert again(meaning, wide) == plainly(lambda: meaning(wide))
 
 
@@ -234,47 +150,6 @@ def test_nothing_that_was_not_checked_ends_the_process() -> None:
                 for writer in writers:
                     with suppress(AttributeError, TypeError):
                         writer.key({"type": kind, word: value})
-
-
-def test_leaves_are_written_alike() -> None:
-    written = 0
-    for dialect in DIALECTS:
-        compiled = interning._WRITERS[id(dialect)]
-        plain = interning.PlainWriter(interning._writers(dialect), ())
-        assert type(compiled) is not type(plain)
-        for schema in schemas(COUNT // 3):
-            with suppress(errors.ConstrainedError):
-                library = Library({}, dialect)
-                checking.check(library, library.add(schema, "", "#"))
-                for part in (*parts(library.resources[""].root), True, False):
-                    if type(part) is bool or id(part) in library.outer:
-                        key = plain.key(part)
-                        found = compiled.key(part)
-                        assert repr(found) == repr(key), part
-                        if key is not None:
-                            written += 1
-                            bare = compiled.bare(part)
-                            assert repr(bare) == repr(plain.bare(part)) and compiled.key(bare) == key
-    assert written > 1000
-
-
-def test_the_longest_keys() -> None:
-    plain = interning.PlainWriter(interning._writers(dialects.UNDECLARED), ())
-    compiled = interning._WRITERS[id(dialects.UNDECLARED)]
-    lengths = set()
-    for count in range(70):
-        for schema in (
-            {"properties": {f"k{number}": {"type": "null"} for number in range(count)}},
-            {"properties": {f"k{number}": True for number in range(count)}},
-            {"required": [str(number) for number in range(count)]},
-            {"enum": [number if number % 2 else str(number) for number in range(count)]},
-            {"anyOf": [{"type": "string", "maxLength": number} for number in range(count)]},
-            nested("items", count, {"type": "string"}),
-        ):
-            key = plain.key(schema)
-            assert compiled.key(schema) == key
-            lengths.add(0 if key is None else len(key))
-    assert 0 in lengths and max(lengths) >= interning._LARGEST - 1
 
 
 def meaning(schema: Any, dialect: dialects.Dialect | None = None) -> Any:
@@ -400,7 +275,7 @@ def test_schemas_mean_the_same(plainly: Any) -> None:
         found = again(meaning, schema)
         assert found == plainly(lambda schema=schema: meaning(schema)), schema
         finished += found[1] is None
-    assert finished > COUNT // 5
+    assert finished > COUNT // 8
 
 
 def test_a_budget_that_ends_ends_at_the_same_place(plainly: Any) -> None:

@@ -37,25 +37,13 @@ from constrained.once import once
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.key_masks import KeyOrder, bits, mask_of
 from constrained.schema.machines.clauses import Clauses, MemberValues, Reading
-from constrained.schema.machines.object_keys import Begin, Entry, NamedKey, OtherKey
+from constrained.schema.machines.object_keys import Entry, NamedKey, OtherKey
 from constrained.schema.machines.punctuation import Punctuation, unmarked
 from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.values import ALWAYS, Conj, ObjectShape
 from constrained.work import spend
-
-try:
-    from constrained.schema._scan import (
-        expand,
-        expand_begin,
-        expand_entry,
-        named_entry,
-        other_entry,
-        use,
-    )
-except ImportError:  # no compiler
-    use = None
 
 FIRST, AFTER, NEXT = range(3)
 _NO_KEYS: frozenset[str] = frozenset()
@@ -88,15 +76,11 @@ class ObjectPosition(NamedTuple):
     clauses: int  # bit i: clause i is still open
     rank: int  # named keys of a smaller rank are behind (schema order)
 
-    def plain_expand(self) -> Edges:
-        """As `expand`, in Python."""
+    def expand(self) -> Edges:
         try:
             return self._edges()
         except LimitExceeded as error:
             raise located(error, self.machine.place) from None
-
-    def expand(self) -> Edges:
-        return self.plain_expand()
 
     def _tight(self, phase: int) -> ObjectPosition:
         """Return the position in a phase where no whitespace may come.  PERF: `_replace` takes 1 µs more."""
@@ -175,12 +159,6 @@ class ObjectMachine:
         self.special = frozenset(self.names)
         self._most = shape.max
         self.counts_to = shape.min if shape.max is None else shape.max
-
-        marks = punctuation.objects
-        self.is_simple = (
-            (not shape.cells or shape.cells[0][0] is ANY_TEXT) and punctuation.keys.within is None
-            and not (shape.clauses or values.ordered or marks.leading or marks.trailing or marks.end or marks.bare)
-        )
 
     @property
     def start(self) -> ObjectPosition:
@@ -341,21 +319,13 @@ class ObjectMachine:
         characters = min((number for number in numbers if number is not None), default=None)
         return None if characters is None else 3 + characters  # behind colon, value and comma
 
-    def plain_named_entry(self, at: ObjectPosition, bit: int) -> State | None:
-        """As `named_entry`, in Python."""
+    def named_entry(self, at: ObjectPosition, bit: int) -> State | None:
         options = tuple(self.named_options(at, bit))
         return Entry(self.values.named(self.names[bit]), self.punctuation.keys.colon, options) if options else None
 
-    def plain_other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
-        """As `other_entry`, in Python."""
+    def other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
         options = tuple(self.other_options(at, cell, text))
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
-
-    def named_entry(self, at: ObjectPosition, bit: int) -> State | None:
-        return self.plain_named_entry(at, bit)
-
-    def other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
-        return self.plain_other_entry(at, cell, text)
 
     def named_options(self, at: ObjectPosition, bit: int) -> Iterator[tuple[Conj, ObjectPosition]]:
         rank = self.order.rank_of[bit] + 1 if self.values.ordered else 0
@@ -388,12 +358,3 @@ class ObjectMachine:
 
     def counted(self, count: int) -> int:
         return count + 1 if count < self.counts_to else count
-
-
-if use is not None:
-    use(ObjectPosition, Entry, Begin, NamedKey, OtherKey)
-    ObjectPosition.expand = expand  # type: ignore[method-assign]
-    Entry.expand = expand_entry  # type: ignore[method-assign]
-    Begin.expand = expand_begin  # type: ignore[method-assign]
-    ObjectMachine.named_entry = named_entry  # type: ignore[method-assign]
-    ObjectMachine.other_entry = other_entry  # type: ignore[method-assign]

@@ -24,12 +24,8 @@ class Entry(NamedTuple):
     colon: State
     options: tuple[tuple[Conj, ObjectPosition], ...]
 
-    def plain_expand(self) -> Edges:
-        """As `expand`, in Python."""
-        return Edges((), ((self.colon, Begin(self.values, self.options)),))
-
     def expand(self) -> Edges:
-        return self.plain_expand()
+        return Edges((), ((self.colon, Begin(self.values, self.options)),))
 
 
 class Begin(NamedTuple):
@@ -38,13 +34,9 @@ class Begin(NamedTuple):
     values: MemberValues
     options: tuple[tuple[Conj, ObjectPosition], ...]
 
-    def plain_expand(self) -> Edges:
-        """As `expand`, in Python."""
+    def expand(self) -> Edges:
         state = self.values.state
         return Edges((), tuple([(state(conj), after) for conj, after in self.options]))
-
-    def expand(self) -> Edges:
-        return self.plain_expand()
 
 
 class NamedKey(Dispatch):

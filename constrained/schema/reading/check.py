@@ -37,11 +37,6 @@ from constrained.schema.strings.sets import of_pattern
 from constrained.schema.values import ALWAYS, Conj
 from constrained.work import spend
 
-try:
-    from constrained.schema._scan import forms_of, survey
-except ImportError:  # no compiler
-    survey = None
-
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _SPECIAL = _NAMING.union(RISKY, REFERRING, ("anyOf",))
 _PORTION = 200  # units that are spent at once
@@ -91,14 +86,6 @@ def check(library: Library, resource: Resource) -> None:
 
 def _survey(library: Library, root: Schema, resource: Resource, where: Where) -> None:
     """Check the schemas below `root` that no survey has seen yet; collect identifiers and references."""
-    if survey is None:
-        _survey_plainly(library, root, resource, where)
-    else:
-        survey(library, root, resource, where, _FUNCTIONS)
-
-
-def _survey_plainly(library: Library, root: Schema, resource: Resource, where: Where) -> None:
-    """As `_survey`, in Python."""
     outer, work = library.outer, 0
     todo: list[_Below] = [(root, resource, where, 0)]
     while todo:
@@ -203,17 +190,6 @@ def _forms_of(dialect: Dialect) -> dict[str, _Form]:
         forms[keyword] = kinds, rule.fits, _BELOW[rule.holds], keyword in _LOOKED_AT
     dialect.tables["forms"] = forms
     return forms
-
-
-def _compiled_forms(dialect: Dialect) -> Any:
-    """As `_forms_of`, for the compiled walk."""
-    known = dialect.tables.get("compiled forms")
-    if known is None:
-        known = dialect.tables["compiled forms"] = forms_of(dialect.rules, ANNOTATIONS, _LOOKED_AT, _SPECIAL)
-    return known
-
-
-_FUNCTIONS = _compiled_forms, _entered, _checked, _refuse
 
 
 def _one(keyword: str, schema: Any, resource: Resource, where: Where, holder: int) -> list[_Below]:

@@ -14,7 +14,7 @@ before. Tested in tests/test_schema_leaves.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -24,11 +24,6 @@ from constrained.schema.reading.keywords import KEYWORDS, Applies, Holds, Keywor
 from constrained.schema.reading.nodes import Document, Node
 from constrained.schema.reading.resources import Library, Resource
 from constrained.schema.values import Conj
-
-try:
-    from constrained.schema._scan import KeyWriter, LeafFinder, made_node
-except ImportError:  # no compiler
-    KeyWriter = LeafFinder = made_node = None
 
 MOST_LEAVES = 4096  # of one dialect; at the bound they start afresh, and whoever holds old ones keeps them
 _LARGEST = 64  # entries of a key
@@ -59,7 +54,7 @@ class _Leaves:
         """Return a new leaf; of two threads that meet one, one gets the other's."""
         bare = _WRITERS[id(self._resource.dialect)].bare(schema)
         charge(_LEAF)
-        return self.known.setdefault(key, (made_node or Node)(self._document, bare, self._resource, (), "#").conj)
+        return self.known.setdefault(key, Node(self._document, bare, self._resource, (), "#").conj)
 
 
 _commons: dict[tuple[int, tuple[str, bool]], _Leaves] = {}  # by id of the dialect, and `Document.reading`
@@ -68,7 +63,7 @@ _commons: dict[tuple[int, tuple[str, bool]], _Leaves] = {}  # by id of the diale
 forgets(_commons.clear)
 
 
-def plain_leaf(conj: Conj) -> Conj | None:
+def leaf(conj: Conj) -> Conj | None:
     """Return the conjunction that stands for all that are equal to this one, None if it is no leaf.  Idempotent.
 
     Cost: 1 µs, and 0.1 µs per keyword.
@@ -97,11 +92,11 @@ def _leaves_of(dialect: Dialect, reading: tuple[str, bool]) -> _Leaves:
     return leaves
 
 
-class PlainWriter:
-    """Writes the schemas of one dialect, as the compiled `KeyWriter` does."""
+class KeyWriter:
+    """Writes the schemas of one dialect."""
 
-    def __init__(self, forms: Writers, functions: Sequence[Writer]) -> None:
-        self._writers = forms
+    def __init__(self, writers: Writers) -> None:
+        self._writers = writers
 
     def key(self, schema: Any) -> Key | None:
         """Return what a schema says as a key; None: it is no leaf."""
@@ -192,7 +187,7 @@ def _is_scalar(schema: Any) -> bool:
 
 
 def _bare(schema: Any, writers: Writers) -> Any:
-    """As `PlainWriter.bare`."""
+    """As `KeyWriter.bare`."""
     if type(schema) is not dict:
         return schema
     found = {keyword: value for keyword, value in schema.items() if keyword in writers}
@@ -240,13 +235,6 @@ def _writers(dialect: Dialect) -> Writers:
 
 
 _DIALECTS = (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, UNDECLARED)
-_FUNCTIONS = (  # in the order in which the compiled writer numbers them
-    _write_as_is, _write_typed, _write_names, _write_enum, _write_const,
-    _write_schema, _write_properties, _write_scalars,
-)  # fmt: skip
-_WRITERS: Mapping[int, PlainWriter] = {
-    id(dialect): (KeyWriter or PlainWriter)(_writers(dialect), _FUNCTIONS) for dialect in _DIALECTS
-}
+_WRITERS: Mapping[int, KeyWriter] = {id(dialect): KeyWriter(_writers(dialect)) for dialect in _DIALECTS}
 _HOLDING = frozenset(keyword.name for keyword in KEYWORDS if keyword.interned and keyword.holds)
 _MAPS = frozenset(applying(Applies.INSIDE, holds=Holds.MAP))
-leaf: Callable[[Conj], Conj | None] = LeafFinder(_WRITERS, globals()).leaf if LeafFinder else plain_leaf
