@@ -87,9 +87,9 @@ def writer():
 @pytest.mark.parametrize("format", ChatFormat.names())
 def test_what_a_random_model_finishes_is_valid(format, writer, monkeypatch):
     monkeypatch.setattr(writer, "_random", random.Random(1))  # each format gets the same prompts
-    outcome = always_valid.check_format(writer, format, wanted=3)
+    outcome = always_valid.check_format(writer, format, wanted=1)
     assert outcome.failures == []
-    assert sum(outcome.finished.values()) >= 3
+    assert sum(outcome.finished.values()) >= 1
 
 
 @cache

@@ -69,8 +69,7 @@ def kernels(schema: object, vocabulary: Vocabulary) -> list[tuple[object, int]]:
 def test_every_level_is_that_of_a_walk(name, schema):
     vocabulary = VOCABULARIES[name]
     forget_grammars(vocabulary)
-    for seed in range(3):
-        assert_kernels_agree(vocabulary, kernels(schema, vocabulary), 12, seed)
+    assert_kernels_agree(vocabulary, kernels(schema, vocabulary), 12, seed=0)
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)

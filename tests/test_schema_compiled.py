@@ -255,7 +255,7 @@ ORDINARY: list[Any] = [
 
 @pytest.mark.parametrize("dialect", [dialects.DRAFT_4, dialects.DRAFT_7, dialects.DRAFT_2019, dialects.UNDECLARED], ids=lambda of: of.name)
 def test_ordinary_objects_mean_the_same(dialect: dialects.Dialect, plainly: Any) -> None:
-    for schema in ORDINARY:
+    for schema in ORDINARY[DIALECTS.index(dialect) % 4 :: 4]:
         for one in schema, dict(reversed(schema.items())), {"anyOf": [schema, {"type": "string"}]}, {"items": schema, "minItems": 1}:
             one = copy.deepcopy(one)
             assert again(meaning, one, dialect) == plainly(lambda one=one: meaning(one, dialect)), one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import re
 
@@ -150,11 +149,11 @@ def test_what_is_drawn_does_not_depend_on_drafts(kind, options, constraint, tiny
     asked = c.compile(chat.grammar(tools, tool_choice="required"), tiny_vocabulary)
     model = tiny_model if kind == "Llama" else _model(kind, tiny_vocabulary.size, tiny_tokenizer.pad_token_id)
     encoded = tiny_tokenizer("How many, and of which colour?", return_tensors="pt")
-    for each, seed in itertools.product((constraint, asked), range(3)):
+    for each in constraint, asked:
         told = {**encoded, **each.generation_kwargs(max_new_tokens=50), **options}
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         plain = model.generate(**told)
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         assert model.generate(**told, **ALONE["drafts"]).tolist() == plain.tolist()
 
 
