@@ -18,7 +18,7 @@ from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, 
 
 from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, caches, compile
 from constrained.machine import Edges
-from constrained.schema.machines.items import Place, Return
+from constrained.schema.machines.items import OpenItem, Place, Return
 from constrained.schema.machines.recorded_values import Built
 from constrained.schema.numeric.keys import clipped, number_key, number_text, whole_number
 from constrained.schema.numeric.ranges import contains, reach
@@ -391,6 +391,22 @@ def test_numbers_with_long_exponents_lie_where_the_others_beyond_all_bounds_do()
                 for further in (1, 2, 9):
                     farther = Fraction(f"{digits}e{exponent + further * (1 if exponent > 0 else -1)}")
                     assert contains(numbers, farther) == nearest, (numbers, digits, exponent, further)
+
+
+def test_what_follows_a_number_is_not_asked_for_behind_each_of_a_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [b"%03d" % number for number in range(1000)]
+    vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), *numbers], special={"<end>": 1256}, stop=[1256])
+    note = {"type": "object", "properties": {"r": {"type": "number"}}}
+    schema = distinct({"type": "object", "properties": {"notes": distinct(note)}})
+    matcher = matcher_of(schema, vocabulary=vocabulary)
+    for byte in b'[{"notes": [{"r":':
+        matcher.advance(byte)
+    asked: list[Any] = []
+    expand = OpenItem.expand
+    monkeypatch.setattr(OpenItem, "expand", lambda item: asked.append(item) or expand(item))
+    row = np.zeros((1, vocabulary.words), np.int32)
+    matcher.fill_mask(row)
+    assert len(asked) < 100 and row[0, 800 >> 5] >> (800 & 31) & 1
 
 
 REFUSED = [
