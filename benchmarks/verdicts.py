@@ -9,7 +9,7 @@ there, an invalid one may not.  Nothing is kept from one schema to the next but 
 The record has a line for each schema: what it was refused for, or each verdict ("right", "takes", "refuses", or an
 error's message), and milliseconds of processor of the compile, the slowest mask and the slowest advance.
 
-Cost: the 11,305 schemas of MaskBench take 25 minutes, byte by byte COST.
+Cost: six minutes of processor for the 11,305 schemas of MaskBench.
 """
 
 from __future__ import annotations

@@ -25,10 +25,6 @@ NOTED = {
         {"properties": {"a": {"format": "byte"}, "b": {"format": "int32"}, "c": {"format": "byte"}}},
         ["#/properties/c/format"],
     ),
-    "formats of OpenAPI, of which a draft knows nothing": (
-        {"$schema": "http://json-schema.org/draft-07/schema#", "format": "byte"},
-        ["#/format"],
-    ),
     "annotations": (
         {"title": "t", "description": "d", "x-minlength": 1, "examples": [1], "discriminator": {}, "wholly": "mine"},
         [],

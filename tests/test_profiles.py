@@ -67,6 +67,17 @@ def test_practical(tiny_vocabulary, name):
     assert accepts(tiny_vocabulary, grammar(schema, profile="exact"), text)
 
 
+BYTES_OF_OPENAPI = {"": True, "QQ==": True, "QUI=": True, "QUJD": True, "+/+/": True, "Q": False, "QQ": False, "QQ=": False,
+                    "QU-D": False, "Q===": False, "QUI=QUI=": False, "a b": False}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "is_base64"), BYTES_OF_OPENAPI.items())
+def test_a_byte_of_openapi_is_base64_under_the_practical_profile(tiny_vocabulary, text, is_base64):
+    schema, written = {"type": "string", "format": "byte"}, json.dumps(text)
+    assert accepts(tiny_vocabulary, grammar(schema, profile="practical"), written) is is_base64
+    assert accepts(tiny_vocabulary, grammar(schema), written)
+
+
 class Size(enum.IntEnum):
     SMALL = 1
     LARGE = 2

@@ -223,7 +223,7 @@ cdef class Reader:
         words = dialect.tables.get("plain values") or self.words(dialect)
         said = plain_words(schema, words)
         types = types_of(schema) if said & TYPE else 0
-        if types and said & NULLABLE and dialect.openapi and schema["nullable"] is True:
+        if types and said & NULLABLE and dialect.nullable and schema["nullable"] is True:
             types |= _NULL
         kind = kind_of(said, types)
         if not kind or types & _NUMBER == _INTEGER and dialect.plain_integers:

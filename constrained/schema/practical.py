@@ -7,6 +7,7 @@ each subschema that describes a value by itself gets bounds beside its own keywo
     number     the same, and at most ten digits after the point
     date, date-time, time              years from 1, seconds to 59, at most six digits of a second
     duration                           at most four digits a unit
+    byte (OpenAPI's)                   Base64
 
 A schema that asks for more by itself (bounds beyond these, a divisor or an interval finer than ten digits, an enum)
 keeps what it asks for. Left as they are: conditions, `not`, `contains`, whose narrowing would widen the whole; and
@@ -35,7 +36,9 @@ _HOLDING = frozenset({*_OWN, *_LISTS, *_MAPS})
 _LISTED = frozenset({"enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "not", "allOf", "anyOf", "oneOf", "if"})
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])"
 _CLOCK = r"\d\d:\d\d:[0-5]\d(?:\.\d{1,6})?"
+_B64, _FOURTH = "[A-Za-z0-9+/]", "AEIMQUYcgkosw048"  # of the 64 those whose last two bits are 0
 PATTERNS = {
+    "byte": rf"^(?:{_B64}{{4}})*(?:{_B64}[AQgw]==|{_B64}{{2}}[{_FOURTH}]=)?$",  # RFC 4648 §4
     "date": rf"^{_YEAR}-\d\d-\d\d$",
     "date-time": rf"^{_YEAR}-\d\d-\d\dT{_CLOCK}(?:Z|[+-]\d\d:\d\d)$",
     "time": rf"^{_CLOCK}(?:Z|[+-]\d\d:\d\d)$",

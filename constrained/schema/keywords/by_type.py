@@ -169,7 +169,7 @@ def _sort(node: Node, *, paid: bool) -> SortedKeywords:
         group, function = entry
         if group == _TYPE:
             bits = TYPE_BITS[value] if type(value) is str else _types(value)
-            types &= bits | NULL if dialect.openapi and schema.get("nullable") is True else bits
+            types &= bits | NULL if dialect.nullable and schema.get("nullable") is True else bits
         elif group < _TYPE:
             parts[group].append((function, value))
         elif group == _LOGIC:

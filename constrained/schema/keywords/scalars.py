@@ -9,7 +9,7 @@ from constrained.schema.numeric import ranges
 from constrained.schema.numeric.ranges import exact
 from constrained.schema.sketches.scalars import ALL_SCALARS, Scalars, ScalarSketch
 from constrained.schema.strings import sets as texts
-from constrained.schema.strings.formats import OPENAPI, format_expr, format_hull
+from constrained.schema.strings.formats import format_expr, format_hull
 from constrained.schema.strings.sets import NO_TEXT, Texts
 from constrained.work import spend
 
@@ -72,8 +72,7 @@ def format_(sketch: ScalarSketch, value: str, node: Node) -> None:
     found = asserted_format(value, node)
     if found is not None:
         sketch.languages.append(found)
-    is_said = node.document.asserted_formats == "assert" and node.resource.dialect.openapi
-    bits = _WORDS.get(value) if is_said else None
+    bits = _WORDS.get(value) if node.document.asserted_formats == "assert" else None
     if bits is not None:
         _raise_low(sketch, Fraction(-(1 << bits)), False)
         _lower_high(sketch, Fraction((1 << bits) - 1), False)
@@ -85,11 +84,9 @@ def asserted_format(value: str, node: Node) -> Texts | None:
     SPEC: a format that the dialect does not define is an annotation.
 
     Whoever writes ``"format": "date"`` under an older ``$schema`` means the date of the later sketch, so that is what
-    "assert" reads; OpenAPI's formats are those of schemas without one, as OpenAPI has them.
+    "assert" reads.
     """
     dialect, asserted = node.resource.dialect, node.document.asserted_formats
-    if value in OPENAPI and not dialect.openapi:
-        return None
     if asserted == "assert" or value in dialect.formats and (asserted == "dialect" or dialect.asserts_formats):
         language = format_expr(value)
         if language is not None:

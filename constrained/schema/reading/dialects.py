@@ -4,8 +4,7 @@ A dialect here is data, cut from the entries of `keywords`; reading a document a
 per keyword.  A keyword that a draft does not know is an annotation in that draft and ignored, as the specification
 says: ``prefixItems`` in a draft-7 schema constrains nothing.
 
-Drafts 3 and older are refused.  A schema without ``$schema`` is 2020-12, and additionally knows OpenAPI's ``nullable``
-and formats.
+Drafts 3 and older are refused.  A schema without ``$schema`` is 2020-12, and additionally knows OpenAPI's ``nullable``.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Dialect:
     identifier: str = "$id"
     reference_stands_alone: bool = False  # siblings of $ref are ignored
     asserts_formats: bool = False  # whatever the caller says
-    openapi: bool = False  # its `nullable` adds null to `type`, and its formats say something
+    nullable: bool = False  # OpenAPI's keyword adds null to `type`
     plain_integers: bool = False  # 1.0 is no integer
     # what modules have cut from the rules, by a name of their own; it goes with the dialect, which a schema may bring
     tables: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -56,7 +55,7 @@ DRAFT_6 = Dialect("draft6", of_draft(6), _FORMATS_6, reference_stands_alone=True
 DRAFT_7 = Dialect("draft7", of_draft(7), _FORMATS_7, reference_stands_alone=True)
 DRAFT_2019 = Dialect("2019-09", of_draft(2019), _FORMATS_2019)
 DRAFT_2020 = Dialect("2020-12", of_draft(2020), _FORMATS_2019)
-UNDECLARED = replace(DRAFT_2020, openapi=True)
+UNDECLARED = replace(DRAFT_2020, nullable=True)
 
 _BY_ADDRESS: Mapping[str, Dialect] = {
     "json-schema.org/draft-04/schema": DRAFT_4,

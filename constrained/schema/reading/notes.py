@@ -26,8 +26,7 @@ ANNOTATIONS = frozenset(
     else""".split()
 )
 _DRAFTS = (DRAFT_2020, DRAFT_2019, DRAFT_7, DRAFT_6, DRAFT_4)
-OF_OPENAPI = "one of OpenAPI's, and means what it means there"
-NOT_OF_OPENAPI = "one of OpenAPI's, and nothing under this $schema"
+OF_OPENAPI = "one of OpenAPI's, and means what it means there, but that any text is a byte under profile='exact'"
 REQUIRED_ONLY = "required and not described, so it is allowed with any value"
 _CONTENTS = frozenset({"contentEncoding", "contentMediaType", "contentSchema"})
 _LIKE = 0.8  # how alike two words are
@@ -52,9 +51,8 @@ def notes_of(unknown: Iterable[Unknown]) -> tuple[Note, ...]:
     found: list[Note] = []
     for word, where, dialect in unknown:
         if word.removeprefix("format:") in OPENAPI and word.startswith("format:"):
-            said = OF_OPENAPI if dialect.openapi else NOT_OF_OPENAPI
-            if not any(note.because is said for note in found):
-                found.append(Note(pointer((where, "format")), "format", said))
+            if not any(note.because is OF_OPENAPI for note in found):
+                found.append(Note(pointer((where, "format")), "format", OF_OPENAPI))
             continue
         known: dict[str, str | None] = dialect.tables.setdefault("notes", {})
         because = known.get(word, "")
@@ -78,7 +76,7 @@ def _about(word: str, dialect: Dialect) -> str | None:
     if word == "nullable":
         return (
             "a keyword of OpenAPI 3.0; null is allowed where type is stated"
-            if dialect.openapi
+            if dialect.nullable
             else f"nothing in {dialect.name}"
         )
     if word in dialect.rules or word.lower().startswith("x-"):
