@@ -79,6 +79,8 @@ TOOLS = [
                     "text": {"type": "string"},
                     "kind": {"enum": ["a", "b</x>"]},
                     "most": {"type": "string", "maxLength": 12},
+                    "n": {"type": "integer"},
+                    "list": {"type": "array", "items": {"type": "string"}},
                 },
                 "required": ["text"],
             },
@@ -146,7 +148,7 @@ def asked(chat: ChatFormat, tools: Any) -> Iterator[dict[str, Any]]:
                 yield {"tool_choice": choice, **options}
 
 
-def check_format(name: str, walks: int, seed: int) -> Outcome:
+def check_format(name: str, walks: int, seed: object) -> Outcome:
     """Walk under each tool choice and option, and compare what readers find."""
     outcome, chat, rng = Outcome(), ChatFormat.load(name), random.Random(f"{name} {seed}")
     vocabulary, hungry = vocabulary_of(chat)

@@ -1,4 +1,4 @@
-"""The published readers of chat formats, typed again from their sources; llama-models as installed.
+"""The published readers of chat formats, typed again from their sources; llama-models and mistral-common as installed.
 
 Each finds the calls in the text of a turn as its original does, where nothing is wrong with the text.  What stands
 between tags is a text to `tagged`; the originals make values of it by the types of the tool's schema.  Habits of
@@ -139,6 +139,26 @@ _GLM = partial(
 )  # fmt: skip
 
 
+def gemma(text: str) -> Calls:
+    """VLLM's parser for Gemma 4: bare keys, strings between tokens, all else up to the next comma outside of them."""
+    calls = []
+    for name, body in re.findall(r"<\|tool_call>call:([^{]+)\{(.*?)\}<tool_call\|>", text, re.DOTALL):
+        parts = re.split(r'(<\|"\|>.*?<\|"\|>)', body, flags=re.DOTALL)
+        bare = "".join(f"\0{at}\0" if at % 2 else part for at, part in enumerate(parts))
+        pairs = [member.partition(":")[::2] for member in re.split(r",(?![^{\[]*[}\]])", bare) if member]
+        calls.append((name, {key: _unquoted(value, parts) for key, value in pairs}))
+    return calls
+
+
+def _unquoted(value: str, parts: list[str]) -> str:
+    if (whole := re.fullmatch("\0(\\d+)\0", value)) is not None:
+        return parts[int(whole[1])].removeprefix('<|"|>').removesuffix('<|"|>')
+    return re.sub("\0(\\d+)\0", lambda at: json.dumps(parts[int(at[1])][5:-5]), value)  # as JSON inside of lists
+
+
+_M3 = r"\]<\]minimax\[>\["
+
+
 def _dsml(block: str, space: str = "") -> Callable[[str], Calls]:
     mark = f"｜DSML｜{space}"
     return partial(
@@ -148,6 +168,124 @@ def _dsml(block: str, space: str = "") -> Callable[[str], Calls]:
     )  # fmt: skip
 
 
+def behind_thought(text: str, end: str = "</think>") -> str:
+    """Return a turn without its thought, as servers cut it off before they look for calls."""
+    return text.rpartition(end)[2]
+
+
+def matched(text: str, call: str, block: str = "(.*)") -> Calls:
+    """The steps of vLLM's and SGLang's parsers for JSON between tokens: the first block, in it what an expression
+    finds, with a name and the JSON of its arguments.
+    """
+    found = re.search(block, text, re.DOTALL)
+    calls = re.finditer(call, found[1] if found else "", re.DOTALL)
+    return [(call["name"].strip(), json.loads(call["arguments"])) for call in calls]
+
+
+def listed(text: str, start: str, end: str, name: str = "name", arguments: str = "arguments") -> Calls:
+    """Calls in JSON between two tokens, a list or one, as handlers of Cohere's and Microsoft's models read them."""
+    read = [json.loads(part.partition(end)[0]) for part in text.split(start)[1:]]
+    calls = [call for part in read for call in (part if isinstance(part, list) else [part])]
+    return [(call[name], call[arguments]) for call in calls]
+
+
+def functionary(text: str) -> Calls:
+    """Functionary 3.2's recipients: a name on a line of its own behind ">>>"; "all" is whoever reads the answer."""
+    parts = [part.partition("\n") for part in text.removesuffix("<|eot_id|>").split(">>>")[1:]]
+    return [(name, json.loads(arguments)) for name, _, arguments in parts if name != "all"]
+
+
+def harmony(text: str) -> Calls:
+    """The steps of openai-harmony's parser, whose vocabulary is not in its package: messages between tokens; a header's
+    channel up to a blank or a token, then a recipient and a type.
+    """
+    calls = []
+    for message in re.split(r"<\|start\|>assistant", text):
+        header, _, body = message.partition("<|message|>")
+        channel = re.match(r"[^\s<]*", header.partition("<|channel|>")[2])
+        assert channel is not None
+        words = header.replace(f"<|channel|>{channel[0]}", " ", 1).replace("<|constrain|>", " ").split()
+        recipient = next((word.removeprefix("to=") for word in words if word.startswith("to=")), "")
+        if recipient.startswith("functions."):
+            calls.append((recipient.removeprefix("functions."), json.loads(re.split(r"<\|(?:call|end)\|>", body)[0])))
+    return calls
+
+
+class _Tokens:
+    """A tokenizer for mistral-common's reader: special tokens, then one token a character."""
+
+    def __init__(self, version: Any) -> None:
+        self.version = version
+        self._names = ["</s>", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]"]
+
+    def get_special_token(self, name: str) -> int:
+        return self._names.index(name)
+
+    def encode(self, text: str) -> list[int]:
+        parts = re.split("(" + "|".join(map(re.escape, self._names)) + ")", text)
+        return [
+            token
+            for part in parts
+            for token in ([self._names.index(part)] if part in self._names else [100 + ord(char) for char in part])
+        ]
+
+    def decode(self, ids: list[int], special_token_policy: Any = None) -> str:
+        return "".join(chr(token - 100) for token in ids if token >= 100)
+
+
+def mistral_common(text: str, version: str) -> Calls:
+    """mistral-common's ``experimental.tools``, with the special tokens of the text as ids."""
+    from mistral_common.experimental import tools
+    from mistral_common.tokens.tokenizers.base import TokenizerVersion
+
+    tokens: Any = _Tokens(TokenizerVersion(version))
+    ids = tokens.encode(text.removesuffix("</s>"))
+    _, calls = tools._split_content_and_tool_calls(ids, tokens.get_special_token("[TOOL_CALLS]"))
+    found = tools._decode_tool_calls(calls, tokens)
+    return [(call.function.name, json.loads(call.function.arguments)) for call in found]
+
+
+_KIMI = partial(
+    matched, block=r"<\|tool_calls_section_begin\|>(.*)<\|tool_calls_section_end\|>",
+    call=r"<\|tool_call_begin\|>\s*(?:functions\.)?(?P<name>[^<]+?):\d+\s*<\|tool_call_argument_begin\|>\s*"
+    r"(?P<arguments>(?:(?!<\|tool_call_begin\|>).)*?)\s*<\|tool_call_end\|>",
+)  # fmt: skip
+_COHERE = partial(
+    listed, start="<|START_ACTION|>", end="<|END_ACTION|>", name="tool_name", arguments="parameters"
+)  # fmt: skip
+_R1 = partial(
+    matched, block="<｜tool▁calls▁begin｜>(.*)<｜tool▁calls▁end｜>",
+    call="<｜tool▁call▁begin｜>[^<]*<｜tool▁sep｜>(?P<name>[^\n]*)\n```json\n(?P<arguments>.*?)\n```<｜tool▁call▁end｜>",
+)  # fmt: skip
+
+
+def _hermes(text: str) -> Calls:
+    return hermes(behind_thought(text))
+
+
+MARKED: dict[str, Callable[[str], Calls]] = {
+    **dict.fromkeys(("qwen2.5", "qwen3", "qwen3-2507", "granite-4.0", "hermes-3", "exaone-4.0"), _hermes),
+    "deepseek-r1": _R1,
+    "deepseek-v3": _R1,
+    "deepseek-v3.1": partial(
+        matched, block="<｜tool▁calls▁begin｜>(.*)<｜tool▁calls▁end｜>",
+        call="<｜tool▁call▁begin｜>(?P<name>.*?)<｜tool▁sep｜>(?P<arguments>.*?)<｜tool▁call▁end｜>",
+    ),
+    "kimi-k2": _KIMI,
+    "kimi-k2-thinking": _KIMI,
+    "command-r7b": _COHERE,
+    "command-a": _COHERE,
+    "cohere2moe": _COHERE,
+    "phi-4-mini": partial(listed, start="<|tool_call|>", end="<|/tool_call|>"),
+    "functionary-3.1": partial(matched, call=r"<function=(?P<name>[^>]+)>(?P<arguments>.*?)</function>"),
+    "functionary-3.2": functionary,
+    "gpt-oss": harmony,
+    "mistral-v3-spm": partial(mistral_common, version="v3"),
+    "mistral-v3-tekken": partial(mistral_common, version="v3"),
+    "mistral-v7-spm": partial(mistral_common, version="v7"),
+    "mistral-v11": partial(mistral_common, version="v11"),
+    "mistral-v13": partial(mistral_common, version="v13"),
+}  # fmt: skip
 TAGGED: dict[str, Callable[[str], Calls]] = {
     "qwen3-coder": partial(_QWEN, unthink=None),  # a model that does not think
     "qwen3.5": _QWEN,
@@ -162,6 +300,19 @@ TAGGED: dict[str, Callable[[str], Calls]] = {
     ),
     "glm-4.6": _GLM,
     "glm-4.7": _GLM,
+    "minimax-m3": partial(
+        tagged, block=f"{_M3}<tool_call>(.*?){_M3}</tool_call>",
+        call=f'{_M3}<invoke name="([^"]*)">(.*?){_M3}</invoke>', argument=rf"{_M3}<([^>\[]+)>(.*?){_M3}</\1>",
+        unthink="</mm:think>",
+    ),
+    "kimi-k3": partial(
+        tagged, block=r"<\|open\|>tools<\|sep\|>(.*)<\|close\|>tools<\|sep\|>",
+        call=r'<\|open\|>call tool="([^"]*)" index="\d+"<\|sep\|>(.*?)<\|close\|>call<\|sep\|>',
+        argument=r'<\|open\|>argument key="([^"]*)" type="[a-z]+"<\|sep\|>(.*?)<\|close\|>argument<\|sep\|>',
+        unthink=None,
+    ),
+    "gemma-4": gemma,
+    "deepseek-v3.2-jinja": _dsml("function_calls"),
     "deepseek-v3.2": _dsml("function_calls"),
     "deepseek-v4": _dsml("tool_calls"),
     "deepseek-v4.1": _dsml("calls", " "),
@@ -180,5 +331,6 @@ READERS: dict[str, Callable[[str], Calls]] = {
     "chatglm3": chatglm3,
     "openchatml": openchatml,
     **TAGGED,
+    **MARKED,
     "internlm2-legacy": lambda text: internlm2(text, "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_141]"),
 }

@@ -1,19 +1,25 @@
 """Conversations whose texts spell anything: what is rendered, under real vocabularies, is read back as the same
-messages, and rendered again as the
-same ids."""
+messages, and rendered again as the same ids.
+
+Each run takes other examples, under one vocabulary a format; ``CONSTRAINED_EXAMPLES=200 pytest`` of this file, many.
+"""
 
 from __future__ import annotations
 
+import os
+import random
 from functools import lru_cache
 
 import pytest
 from constrained.benchmarks import vocabularies
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from constrained import ChatFormat, ConstrainedError
 from constrained.formats import Message, ToolCall
 
+SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(random.randrange(1 << 32))  # the same for all workers
+EXAMPLES = int(os.environ.get("CONSTRAINED_EXAMPLES", "4"))
 NAMES = ChatFormat.names()
 VOCABULARIES = {"llama3": vocabularies.llama3, "sentencepiece": vocabularies.mistral, "tekken": vocabularies.tekken}
 RESULTS = ("tool", "observation", "ipython", "environment")
@@ -88,13 +94,27 @@ def _told(messages):
     ]
 
 
-def _parts(chat, message):
-    """Return a message as turns: text that has no place beside a call stands in one before it, a call a turn where the
-    format has one a turn.
-    """
-    if not message.tool_calls or not message.content:
-        return [message]
-    return [Message(message.content, thoughts=message.thoughts), Message("", message.tool_calls)]
+def _parts(messages):
+    """Return messages with text that has no place beside a call as a turn before it."""
+    for message in messages:
+        if message.tool_calls and message.content:
+            yield from (Message(message.content, thoughts=message.thoughts), Message("", message.tool_calls))
+        else:
+            yield message
+
+
+def _single(messages):
+    """Return messages with a call a turn, and its result behind it, where a format has one a turn."""
+    waiting = []
+    for message in messages:
+        if len(message.tool_calls) > 1:
+            turns = [Message("", [call]) for call in message.tool_calls]
+            yield Message(message.content, turns.pop(0).tool_calls, thoughts=message.thoughts)
+            waiting = turns
+        else:
+            yield message
+            if message.role in RESULTS and waiting:
+                yield waiting.pop(0)
 
 
 def check(name, vocabulary, messages):
@@ -106,21 +126,20 @@ def check(name, vocabulary, messages):
     except ConstrainedError as error:
         return str(error)
     read = chat.parse(ids, tools, vocabulary, kind="conversation")
-    parts = [part for message in messages for part in _parts(chat, message)]
-    assert _told(read) in (_told(messages), _told(parts))
+    assert _told(read) in [_told(way) for way in (messages, _parts(messages), _single(messages), _parts(_single(messages)))]
     assert chat.render(read, vocabulary, tools, tool_prompt=False) == ids
     return None
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("vocabulary", VOCABULARIES)
-def test_conversations_are_read_back(name, vocabulary):
+def test_conversations_are_read_back(name):
+    vocabulary = random.Random(SEED + name).choice([*VOCABULARIES])
     made = VOCABULARIES[vocabulary]()
     if made is None:
-        pytest.skip("the package with this vocabulary is not installed")
+        pytest.skip(f"the package with the vocabulary of {vocabulary} is not installed")
 
-    @seed(11)
-    @settings(deadline=None, max_examples=4, database=None, suppress_health_check=list(HealthCheck))
+    @seed(f"{SEED} {name}")
+    @settings(deadline=None, max_examples=EXAMPLES, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck))
     @given(_conversations(ChatFormat.load(name)))
     def run(messages):
         check(name, made, messages)

@@ -99,7 +99,7 @@ def _counted(messages: Sequence[Message], definition: Definition) -> list[Messag
         before += len(calls) if definition.repeat.per == "conversation" else 0
         given = [None if call.id is None else call.id.rpartition(":")[2] for call in calls]
         if None in given or len({*given}) < len(given) or not all(map(str.isdecimal, filter(None, given))):
-            names = {call.id or "": str(number + at) for at, call in enumerate(calls)}
+            names = {call.id: str(number + at) for at, call in enumerate(calls) if call.id is not None}
             calls = [replace(call, id=str(number + at)) for at, call in enumerate(calls)]
             results = [replace(result, call_id=names.get(result.call_id or "", result.call_id)) for result in results]
         found += [replace(first, tool_calls=calls), *results]
