@@ -157,9 +157,9 @@ def _rules(chat: ChatFormat, definition: Definition, options: Mapping[str, Any])
 def _first(
     messages: list[Message],
     definition: Definition,
-    options: Mapping[str, Any],
+    options: dict[str, Any],
     written: Callable[[list[Message], Mapping[str, Any]], list[Piece]],
-) -> tuple[list[Piece], list[Message], Mapping[str, Any]]:
+) -> tuple[list[Piece], list[Message], dict[str, Any]]:
     """Return the pieces of the first of the `ways` of messages that the format has, with the options that they tell of,
     else without.  Raises: ConstrainedError: why it has not the messages as they are.
     """
