@@ -89,7 +89,7 @@ def _rendered(
 
     messages = read_messages(given, thought_of(definition), speaks)
     if begun and not opens:
-        raise ConstrainedError("thinking without an answer to begin", instead="add_generation_prompt=True beside it")
+        raise ConstrainedError("thinking without an answer to begin", instead="add_generation_prompt=True")
     others, own = parted(definition, tools)
     read = None if tools is None or definition.payload is None else read_tools(others)
     given_ids = [call.id for message in messages for call in message.tool_calls]
