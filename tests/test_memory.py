@@ -62,21 +62,6 @@ def allocations(call):
     return (1 << 40) - left
 
 
-def test_room_is_made_between_texts():
-    """What a text of half as many states as there are would make grow has grown before it."""
-    grammar = c.Grammar.from_json_schema({"type": "string", "pattern": "^([ab]{3}){0,3000}$"})
-    kernel, start = c.compile(grammar, VOCABULARY).place()
-    state = kernel.step_bytes(start, b'"' + b"a" * 2000)
-    assert allocations(kernel.make_room) > 0
-    assert allocations(kernel.make_room) == 0
-    state = kernel.step_bytes(state, b"a" * 700)
-    memory.refuse(0)
-    kernel.make_room()  # which is no reason to fail
-    memory.refuse(-1)
-    assert allocations(kernel.make_room) > 0
-    assert kernel.step_bytes(state, b"b" * 300 + b'"') > 0
-
-
 # instructions behind which CPython looks for signals
 INTERRUPTIBLE = {"RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}
 

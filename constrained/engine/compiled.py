@@ -177,9 +177,8 @@ class CompiledGrammar:
         return self._explorer
 
     def place(self) -> tuple[Kernel, int]:
-        """Return the kernel in use, with room for a text, a fresh one where it is full, and the state before words."""
+        """Return the kernel in use, a fresh one where it is full, and the state before words."""
         kernel = self._place[0]
-        kernel.make_room()
         if kernel.is_full() and not self.vocabulary.kernels.may_grow(kernel, self.options.cache_bytes):
             self._place = self._entered()
         return self._place

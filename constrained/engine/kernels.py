@@ -75,10 +75,6 @@ class Kernel(Protocol):
         """Say whether anything was asked since this was asked last."""
         ...
 
-    def make_room(self) -> None:
-        """Grow what a text would make grow, before it begins."""
-        ...
-
     def allow(self, size: int) -> None:
         """Set the bound of the cache, in bytes."""
         ...

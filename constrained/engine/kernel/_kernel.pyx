@@ -35,16 +35,16 @@ from libc.string cimport memcpy, memset
 from constrained.engine.kernel._automaton cimport (
     ACCEPTING, AFTER, ALIKE, Automaton, BEGIN, BOTTOM, Closure, DEAD, DISPATCH, Dispatches, ENDS, ENTRY, EXITS,
     EXPANDED, Expansion, FINAL, KEYED, known_successor, LEAVES, Machine, Machines, Mask, NAMED, NEXT, Objects, OTHER,
-    OUTSIDE, PLAIN, POSITION, RECORDS, Stacks, State, Table, UNKNOWN, Written, WrittenKeys)
+    OUTSIDE, PLAIN, POSITION, RECORDS, Stacks, Table, UNKNOWN, WrittenKeys)
 from constrained.engine.kernel._masks cimport (
     BLOCK, buffer_begin, buffer_clear, buffer_doubt, buffer_doubt_new, buffer_end, buffer_has, buffer_node,
     buffer_token, buffer_tokens, buffer_words, Builder, Counter, FiniteTexts, IndependentMask, IndependentMasks,
     is_same_mask, mask_bytes, mask_has, MaskBuffer, MOST_LISTED, next_touched, pack, stored, Unions, unpack, Walk)
 from constrained.engine.kernel._texts cimport BODY, LanguageAt, Languages, Position, Positions
 from constrained.engine.memory._memory cimport (
-    allotted, Arena, arena_free, arena_undo, cleared, enlarged, huge_ready, Ints, ints_add, ints_extend, ints_free,
-    ints_put, ints_room, ints_widen, LITTLE, Map, map_add, map_find, map_free, map_get, map_put, map_room, map_widen,
-    Meter, pair, released, SMALL, Turnstile, work)
+    allotted, Arena, arena_free, arena_undo, cleared, Ints, ints_add, ints_extend, ints_free,
+    ints_put, ints_room, LITTLE, Map, map_add, map_find, map_free, map_get, map_put, map_room,
+    Meter, pair, released, Turnstile, work)
 from constrained.engine.tokens._tokens cimport Trie, TrieNode
 
 from constrained.engine.tokens.bitmask import misfit, number
@@ -1541,105 +1541,6 @@ cdef int32_t* bitmask_row(object bitmask, int words, object number_of_row) excep
 
 
 # ======================================================================================================================
-# Room before it is needed: what a kernel keeps by number grows between two texts, not at a token of one.
-#
-# An array of 10,000 states takes 50 to 200 µs to move to a larger place, and one token in a thousand met that.  So
-# where a text begins, all arrays and tables get room for half as much again; texts that add more than that grow them as
-# ever.
-#
-# Owns nothing: the arrays belong to the parts of the kernel, which grow them in the same way.
-# ======================================================================================================================
-
-cdef int widen(Composer composer) except -1:
-    """Make room for half as much again of all that the parts of a kernel keep, where there is less."""
-    huge_ready()
-    widen_states(composer.automaton)
-    widen_stacks(composer.stacks)
-    widen_machines(composer.machines)
-    widen_objects(composer.dispatches.objects, composer.dispatches.objects.keys)
-    widen_texts(composer.positions, composer.positions.languages)
-    widen_behind(composer.behind)
-    widen_masks(composer, composer.masks)
-    map_widen(&composer.dispatches.by_label)
-    return map_widen(&composer.dispatches.by_record)
-
-
-cdef inline void* widened(void* block, int* room, int count, size_t item) except NULL:
-    """Return a block of items that has room for half as many again."""
-    if count < SMALL or room[0] - count >= count // 2:
-        return block
-    return enlarged(block, room, item, count // 2 - (room[0] - count))
-
-
-cdef int widen_states(Automaton automaton) except -1:
-    if automaton.count:
-        automaton.states = <State*>widened(automaton.states, &automaton.room, automaton.count, sizeof(State))
-    ints_widen(&automaton.configurations)
-    ints_widen(&automaton.next)
-    return map_widen(&automaton.ids)
-
-
-cdef int widen_stacks(Stacks stacks) except -1:
-    ints_widen(&stacks.frames)
-    ints_widen(&stacks.first)
-    ints_widen(&stacks.next)
-    ints_widen(&stacks.record_parent)
-    ints_widen(&stacks.record_byte)
-    map_widen(&stacks.ids)
-    map_widen(&stacks.unions)
-    map_widen(&stacks.pushed)
-    map_widen(&stacks.stepped)
-    return map_widen(&stacks.record_ids)
-
-
-cdef int widen_machines(Machines machines) except -1:
-    if machines.count:
-        machines.at = <Machine*>widened(machines.at, &machines.room, machines.count, sizeof(Machine))
-    ints_widen(&machines.ranges)
-    return ints_widen(&machines.calls)
-
-
-cdef int widen_objects(Objects objects, WrittenKeys keys) except -1:
-    if keys.set_count:
-        keys.sets = <Written*>widened(keys.sets, &keys.set_room, keys.set_count, sizeof(Written))
-    ints_widen(&keys.set_words)
-    ints_widen(&keys.set_next)
-    map_widen(&keys.set_ids)
-    map_widen(&objects.text_machines)
-    return map_widen(&objects.state_ids)
-
-
-cdef int widen_texts(Positions positions, Languages languages) except -1:
-    if positions.count:
-        positions.at = <Position*>widened(positions.at, &positions.room, positions.count, sizeof(Position))
-    if languages.count:
-        languages.at = <LanguageAt*>widened(languages.at, &languages.room, languages.count, sizeof(LanguageAt))
-    ints_widen(&languages.edge_low)
-    ints_widen(&languages.edge_high)
-    ints_widen(&languages.edge_way)
-    ints_widen(&languages.targets)
-    map_widen(&languages.literal_ids)
-    map_widen(&languages.offered_ids)
-    return map_widen(&positions.ids)
-
-
-cdef int widen_behind(Behind behind) except -1:
-    map_widen(&behind.popped_states)
-    map_widen(&behind.generic)
-    return map_widen(&behind.values)
-
-
-cdef int widen_masks(Composer composer, IndependentMasks masks) except -1:
-    map_widen(&composer.ids)
-    map_widen(&composer.shared_states.ids)
-    map_widen(&composer.unions.ids)
-    map_widen(&composer.ends.left_ids)
-    map_widen(&composer.walk.bare_lights)
-    map_widen(&masks.behind_ids)
-    return map_widen(&masks.part_ids)
-
-
-# ======================================================================================================================
 # The kernel itself: what matchers hold, the lock, the roots.
 #
 # Owns: the parts, the lock, the roots.  Borrows: the vocabulary's store of context-independent masks.
@@ -1946,17 +1847,6 @@ cdef class Kernel:
         cdef bint used = self.used
         self.used = False
         return used
-
-    def make_room(self):
-        """Make room for what a text may add, unless a thread is at work in here, which makes its own."""
-        if self.gone or self.turnstile.is_inherited() or not self.turnstile.try_pass():
-            return
-        try:
-            widen(self.composer)
-        except (LimitExceeded, MemoryError):
-            pass                # which is for whoever needs the room
-        finally:
-            self.turnstile.unlock()
 
     def allow(self, long size):
         """Set the bound."""

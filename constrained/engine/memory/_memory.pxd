@@ -4,7 +4,6 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 
-cdef void huge_ready() noexcept
 
 
 cdef enum:
@@ -140,11 +139,6 @@ cdef inline int ints_extend(Ints* v, const Ints* more) except -1:
     return 0
 
 
-cdef inline int ints_widen(Ints* v) except -1:
-    """Make room for half as many numbers again, where there is less and growing takes time."""
-    return ints_room(v, v.size // 2) if v.size >= SMALL else 0
-
-
 cdef inline void ints_free(Ints* v) noexcept:
     """Give the memory back."""
     released(v.at)
@@ -263,11 +257,6 @@ cdef inline int map_grow(Map* m) except -1:
     if m.old != NULL and m.old_mask < SMALL:
         map_move(m, SMALL)
     return 0
-
-
-cdef inline int map_widen(Map* m) except -1:
-    """Take a larger table where the next half as many entries would need one and growing takes time."""
-    return map_grow(m) if m.old == NULL and m.mask >= SMALL - 1 and 3 * <uint64_t>m.size > m.mask else 0
 
 
 cdef inline void map_free(Map* m) noexcept:

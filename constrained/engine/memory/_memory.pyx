@@ -30,7 +30,7 @@ import os
 # PERF: 512 small pages are cleared one by one when they are first touched, 0.6 to 1.3 µs each, and the processor finds
 # where they are one by one: kernels whose memory is huge pages have a seventh fewer steps that take long.  Chunks are
 # kept because 2 MB that nobody has touched before cost up to 6 ms on a machine that lends its memory, as much as
-# hundreds of masks; one is kept ready between texts.
+# hundreds of masks.
 # Threads: under the GIL.
 # ======================================================================================================================
 
@@ -92,16 +92,6 @@ cdef void huge_release(void* chunk) noexcept nogil:
         spares += 1
     else:
         free(chunk)
-
-
-cdef void huge_ready() noexcept:
-    """Have a chunk that was touched before, if the system gives one."""
-    cdef char* chunk
-    if not spares:
-        chunk = <char*>fresh_chunk()
-        if chunk != NULL:
-            chunk[0] = 0
-            huge_release(chunk)
 
 
 # ======================================================================================================================

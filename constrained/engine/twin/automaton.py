@@ -167,9 +167,6 @@ class PlainKernel:
         """Say whether anything was asked since this was asked last; this kernel does not note it."""
         return True
 
-    def make_room(self) -> None:
-        """Do nothing: what is kept here grows without moving."""
-
     def allow(self, size: int) -> None:
         """Set the bound."""
         self._max_bytes = size
