@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
 """Memory of the compiled kernel, from the system's pages up to its tables, and the lock and meter that guard it.
 
-    huge pages ──► blocks (a buddy allocator) ──► checked allocation ──► Ints, Map (the kernel's arrays and hash tables)
-    huge pages ──► arenas (what only grows and is freed all at once)
+    checked allocation ──► Ints, Map (the kernel's arrays and hash tables)
+    arenas         what only grows and is freed all at once
     Turnstile      one thread at a time in a kernel
     Meter          work in ticks, handed on to a budget of `constrained.work`
 
@@ -11,9 +11,7 @@ _memory.pxd, where all units take them from.
 """
 from cpython.pythread cimport (
     NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, WAIT_LOCK)
-from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memset
 from constrained._work cimport Budget
 
 from constrained.errors import LimitExceeded
@@ -21,286 +19,6 @@ from constrained.work import current, thread
 
 import constrained.caches as caches
 import os
-
-
-# ======================================================================================================================
-# Chunks of 2 MB, huge pages where the system has them: what arenas and blocks are cut from.
-#
-# Owns: the chunks that nobody has, 32 MB of them at most; the others belong to whoever took them.
-# PERF: 512 small pages are cleared one by one when they are first touched, 0.6 to 1.3 µs each, and the processor finds
-# where they are one by one: kernels whose memory is huge pages have a seventh fewer steps that take long.  Chunks are
-# kept because 2 MB that nobody has touched before cost up to 6 ms on a machine that lends its memory, as much as
-# hundreds of masks.
-# Threads: under the GIL.
-# ======================================================================================================================
-
-cdef enum:
-    HUGE = 1 << 21      # bytes of a chunk, and where it begins
-
-
-cdef extern from "stdlib.h" nogil:
-    void* aligned_alloc(size_t alignment, size_t size)
-
-
-cdef extern from *:
-    """
-    #if defined(__linux__)
-    #include <sys/mman.h>
-    #endif
-    #if !defined(MADV_HUGEPAGE)
-    #define MADV_HUGEPAGE 0
-    #define madvise(address, length, advice) 0
-    #endif
-    """
-    int madvise(void* address, size_t length, int advice) noexcept nogil
-    int MADV_HUGEPAGE
-
-
-cdef enum:
-    MOST_SPARE = 16
-
-cdef void* spare[MOST_SPARE]
-cdef int spares = 0
-
-
-cdef void* fresh_chunk() noexcept:
-    """Return a chunk of the system's, NULL: there is none."""
-    cdef void* chunk = aligned_alloc(HUGE, HUGE)
-    if chunk != NULL:
-        madvise(chunk, HUGE, MADV_HUGEPAGE)
-    return chunk
-
-
-cdef void* huge_take() except NULL:
-    """Return a chunk, not cleared."""
-    global spares
-    cdef void* chunk
-    if spares:
-        spares -= 1
-        return spare[spares]
-    chunk = fresh_chunk()
-    if chunk == NULL:
-        raise MemoryError
-    return chunk
-
-
-cdef void huge_release(void* chunk) noexcept nogil:
-    """Take a chunk back."""
-    global spares
-    if spares < MOST_SPARE:
-        spare[spares] = chunk
-        spares += 1
-    else:
-        free(chunk)
-
-
-# ======================================================================================================================
-# Blocks of memory, cut from chunks of huge pages by halves and joined again: a buddy allocator.
-#
-# A block has 1 << order bytes and begins at a multiple of them, counted from its chunk: so the other half of what it
-# was cut from is where the bit of its size is the other way round.  Whoever gives a block back joins it with that half
-# if it is free and whole, and what comes of it with its own; a whole chunk goes back to `huge_take`.
-#
-# Owns: the chunks that it cuts.  Blocks of more than 64 KB are the system's, and zeros from 32 KB on.
-# Invariants: a free block stands in the list of its order, and no two halves of one block are both free.
-# Cost: of one that is taken or given back, a step for each order between; half of a block may be of no use, but growing
-# arrays use all of it (`block_room`).
-# PERF: a seventh of the steps that take long takes less, as the pages of new masks and states need not be cleared one
-# by one.  Large arrays are as fast on small pages, and those take no memory where nothing was written yet: huge ones
-# for them, too, made a constraint a quarter larger.
-# Plain twin: the system's allocator, which has every block where the sanitizer of addresses is at work.
-# Threads: under the GIL.
-# ======================================================================================================================
-
-cdef extern from *:
-    """
-    #if defined(__SANITIZE_ADDRESS__)
-    #define MOST_ORDER 0
-    #else
-    #define MOST_ORDER 16
-    #endif
-    """
-    int MOST_ORDER      # of a block that is not the system's
-
-
-cdef enum:
-    CHUNK_ORDER = 21
-    LEAST_ORDER = 6
-    MOST_CLEARED = 1 << 15  # bytes that are cleared at once
-    APART = -1          # instead of the order of a block that is the system's
-    HEAD = 16           # bytes before those that are handed out
-
-
-cdef struct Block:
-    int32_t order
-    int32_t is_free
-    Block* next         # of the same list; of free blocks only
-    Block* before       # where the bytes begin that are handed out
-
-
-cdef Block* lists[CHUNK_ORDER + 1]
-cdef long chunks = 0
-
-
-cdef inline int order_for(size_t size) noexcept:
-    """Return the order of the smallest block for some bytes, `APART`: no block has so many."""
-    cdef int order = LEAST_ORDER
-    if size + HEAD > <size_t>1 << MOST_ORDER:
-        return APART
-    while (<size_t>1 << order) < size + HEAD:
-        order += 1
-    return order
-
-
-cdef inline void add(Block* block, int order) noexcept nogil:
-    block.order, block.is_free = order, True
-    block.next, block.before = lists[order], NULL
-    if block.next != NULL:
-        block.next.before = block
-    lists[order] = block
-
-
-cdef inline void remove(Block* block) noexcept nogil:
-    if block.next != NULL:
-        block.next.before = block.before
-    if block.before != NULL:
-        block.before.next = block.next
-    else:
-        lists[block.order] = block.next
-
-
-cdef void* block_take(size_t size) except NULL:
-    """Return a block for some bytes, 16-byte aligned, not cleared."""
-    global chunks
-    cdef int order = order_for(size), at = order
-    cdef Block* block
-    if order == APART:
-        block = <Block*>malloc(size + HEAD)
-        if block == NULL:
-            raise MemoryError
-        block.order = APART
-        return <char*>block + HEAD
-    while at < CHUNK_ORDER and lists[at] == NULL:
-        at += 1
-    if at < CHUNK_ORDER:
-        block = lists[at]
-        remove(block)
-    else:
-        block = <Block*>huge_take()
-        chunks += 1
-    while at > order:
-        at -= 1
-        add(<Block*>(<char*>block + (<size_t>1 << at)), at)
-    block.order, block.is_free = order, False
-    return <char*>block + HEAD
-
-
-cdef void* block_cleared(size_t size) except NULL:
-    """Return a block of zeros.
-
-    PERF: a large one is the system's, which clears a page when it is first touched.
-    """
-    cdef void* held
-    if size > MOST_CLEARED:
-        held = calloc(size + HEAD, 1)
-        if held == NULL:
-            raise MemoryError
-        (<Block*>held).order = APART
-        return <char*>held + HEAD
-    held = block_take(size)
-    memset(held, 0, size)
-    return held
-
-
-cdef void block_release(void* held) noexcept nogil:
-    """Take a block back; NULL is none."""
-    global chunks
-    cdef Block* block
-    cdef Block* half
-    cdef int order
-    if held == NULL:
-        return
-    block = <Block*>(<char*>held - HEAD)
-    order = block.order
-    if order == APART:
-        free(block)
-        return
-    while order < CHUNK_ORDER:
-        half = <Block*>(<uintptr_t>block ^ (<uintptr_t>1 << order))
-        if not half.is_free or half.order != order:
-            add(block, order)
-            return
-        remove(half)
-        block = min(block, half)
-        order += 1
-    chunks -= 1
-    huge_release(block)
-
-
-cdef size_t block_room(size_t size) noexcept:
-    """Return how many bytes a block for some has."""
-    cdef int order = order_for(size)
-    return size if order == APART else (<size_t>1 << order) - HEAD
-
-
-cdef void* block_enlarged(void* held, size_t size) except NULL:
-    """Return a block for more bytes than one has, with what that held; NULL is none.  Where that fails, the old one
-    stays as it was."""
-    cdef Block* block
-    cdef void* larger
-    if held == NULL:
-        return block_take(size)
-    block = <Block*>(<char*>held - HEAD)
-    if block.order == APART:
-        block = <Block*>realloc(block, size + HEAD)
-        if block == NULL:
-            raise MemoryError
-        return <char*>block + HEAD
-    if block.order == order_for(size):
-        return held
-    larger = block_take(size)
-    memcpy(larger, held, min(size, (<size_t>1 << block.order) - HEAD))
-    block_release(held)
-    return larger
-
-
-cdef class Held:
-    """A block that Python holds: for tests."""
-    cdef unsigned char* at
-    cdef readonly size_t size
-
-    def __cinit__(self, size_t size):
-        self.at, self.size = <unsigned char*>block_take(size), size
-
-    def __dealloc__(self):
-        block_release(self.at)
-
-    def enlarge(self, size_t size):
-        self.at, self.size = <unsigned char*>block_enlarged(self.at, size), size
-
-    @property
-    def address(self):
-        return <uintptr_t>self.at
-
-    def write(self, unsigned char value):
-        for i in range(self.size):
-            self.at[i] = value
-
-    def values(self, size_t size):
-        """Return which values the first bytes have."""
-        return set(self.at[i] for i in range(size))
-
-
-def survey():
-    """Return how many chunks are cut, and the free blocks: pairs address, order.  For tests."""
-    cdef Block* block
-    found = []
-    for order in range(CHUNK_ORDER + 1):
-        block = lists[order]
-        while block != NULL:
-            found.append((<uintptr_t>block, order))
-            block = block.next
-    return chunks, found
 
 
 # ======================================================================================================================
@@ -337,16 +55,23 @@ cdef int admit(size_t count) except -1:
     return 0
 
 
+cdef inline void* there(void* block) except NULL:
+    """Return a block that the system gave.  Raises: MemoryError: it gave none."""
+    if block == NULL:
+        raise MemoryError
+    return block
+
+
 cdef void* allotted(size_t count, size_t item) except NULL:
     """Return a block for some items, not cleared; `item` is at most a few hundred bytes."""
     admit(count)
-    return block_take(count * item)
+    return there(malloc(max(count * item, <size_t>1)))
 
 
 cdef void* cleared(size_t count, size_t item) except NULL:
     """Return a block of zeros for some items."""
     admit(count)
-    return block_cleared(count * item)
+    return there(calloc(max(count * item, <size_t>1), 1))
 
 
 cdef void* enlarged(void* block, int* room, size_t item, size_t more) except NULL:
@@ -362,39 +87,41 @@ cdef void* enlarged(void* block, int* room, size_t item, size_t more) except NUL
             instead="simplify the grammar, or lower cache_bytes"
         )
     admit(wanted)
-    wanted = min(block_room(wanted * item) // item, <size_t>MOST_ITEMS)
-    block = block_enlarged(block, wanted * item)
+    block = there(realloc(block, wanted * item))
     room[0] = <int>wanted
     return block
 
 
 cdef void released(void* block) noexcept nogil:
     """Take a block back; NULL is none."""
-    block_release(block)
+    free(block)
 
 
 # ======================================================================================================================
 # Arenas: memory in chunks for what only grows and is freed all at once.
 #
-# Owns: its chunks, the system's until they are huge, see `huge_take`.  Threads: under the GIL.
+# Owns: its chunks.  Threads: under the GIL.
 # ======================================================================================================================
 
 cdef enum:
-    CHUNK = 1 << 16     # bytes of the first chunk; each is twice as large as the one before, until they are HUGE
+    CHUNK = 1 << 16     # bytes of the first chunk; each is twice as large as the one before
+    MOST_CHUNK = 1 << 21
     # bytes of a cache line; a chunk begins with one that holds the address of the chunk before and the size
     LINE = 64
+
+
+cdef extern from "stdlib.h" nogil:
+    void* aligned_alloc(size_t alignment, size_t size)
 
 
 cdef void* arena_chunk(Arena* arena, size_t size) except NULL:
     """Give an arena a new chunk with room for `size` bytes."""
     cdef char* fresh
-    cdef size_t room = min(max(2 * arena.size, <size_t>CHUNK), <size_t>HUGE)
+    cdef size_t room = min(max(2 * arena.size, <size_t>CHUNK), <size_t>MOST_CHUNK)
     if LINE + size > room:
         room = (LINE + size + LINE - 1) & ~<size_t>(LINE - 1)
     admit(room)
-    fresh = <char*>(huge_take() if room == HUGE else aligned_alloc(LINE, room))
-    if fresh == NULL:       # the arena stays as it was
-        raise MemoryError
+    fresh = <char*>there(aligned_alloc(LINE, room))     # where there is none, the arena stays as it was
     (<char**>fresh)[0] = arena.chunk
     (<size_t*>fresh)[1] = room
     arena.chunk, arena.used, arena.size = fresh, LINE, room
@@ -405,10 +132,7 @@ cdef void arena_free(Arena* arena) noexcept:
     cdef char* before
     while arena.chunk != NULL:
         before = (<char**>arena.chunk)[0]
-        if (<size_t*>arena.chunk)[1] == HUGE:
-            huge_release(arena.chunk)
-        else:
-            free(arena.chunk)
+        free(arena.chunk)
         arena.chunk = before
 
 
