@@ -236,7 +236,7 @@ def _inside(vocabulary: Vocabulary, name: str, schema: str) -> Case:
 
 def recursive_grammar(picks: random.Random) -> str:
     """Return a random Lark grammar of rules that may be empty and recurse on the left, on the right, and behind what
-    may be empty.
+    may be empty; some ignore white space.
     """
     names = ["start", *"abcde"[: picks.randint(1, 5)]]
 
@@ -249,7 +249,7 @@ def recursive_grammar(picks: random.Random) -> str:
         alternatives = [" ".join(symbol() for _ in range(picks.randint(0, 4))) for _ in range(picks.randint(1, 3))]
         alternatives[:0] = [picks.choice(_TERMINALS)] if picks.random() < 0.7 else []
         rules.append(f"{name}: " + " | ".join(alternatives))
-    return "\n".join([*rules, "N: /[a-z]+/", ""])
+    return "\n".join([*rules, "N: /[a-z]+/", picks.choice(["", r"%ignore /\s+/"]), ""])
 
 
 def pieces() -> Vocabulary:

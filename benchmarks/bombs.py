@@ -394,6 +394,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     vocabulary = vocabularies.llama3() or vocabularies.embedded()
     _ = vocabulary.trie
     _ready(vocabulary)
+    work.full_collections.enabled = True  # as a server does
     gc.freeze()  # what a collection looks at, a forked process copies
     bombs = list(read(only="" if options.update else options.only))
     chosen = bombs if options.sample is None else sample(bombs, options.sample, options.seed)

@@ -138,9 +138,10 @@ class FullCollections:
     """Puts off Python's full collections while work is done, as each stops all threads to look at every object: those
     that an operation of a second has made are half a million, 0.25 s of it.
 
-    They come when nobody has worked for a second (`SHORT`), or once in a minute (`LONG`) of work without end.  Young
-    objects are collected as ever, and hosts that have disabled the collector, or want no more of it (`gc.freeze`),
-    keep what they chose.
+    A server says so once, `full_collections.enabled = True`, as thresholds are those of the whole process: elsewhere
+    a host may need its full collections, of tensors in circles for one.  They come when nobody has worked for a second
+    (`SHORT`), or once in a minute (`LONG`) of work without end.  Young objects are collected as ever, and hosts that
+    have disabled the collector keep that.
     Threads: two that put off at once do the same; whoever finds the threshold raised leaves it to who raised it.
     """
 
@@ -148,6 +149,7 @@ class FullCollections:
     NEVER = 1 << 30  # young collections before a full one
 
     def __init__(self) -> None:
+        self.enabled = False
         self._hosts: tuple[int, int, int] | None = None  # thresholds to restore
         self._since = self._last = 0.0
         self._owed = False  # it is the collector's turn
@@ -179,7 +181,8 @@ full_collections = FullCollections()
 
 def _look(budget: PlainBudget) -> None:
     """Ask whether a budget has run out, the deadline has passed, or somebody ends the work."""
-    full_collections.put_off()
+    if full_collections.enabled:
+        full_collections.put_off()
     if budget.left < 0:
         budget.left = 0  # so that what the next operation is given counts
         raise LimitExceeded(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+from pathlib import Path
 from unittest.mock import patch
 
 import jsonschema
@@ -151,6 +152,15 @@ def test_readings_beyond_counting_are_one(tiny_vocabulary):
         large.advance(token)
         plain.advance(token)
     np.testing.assert_array_equal(_mask(large), _mask(plain))
+
+
+@pytest.mark.parametrize("language", ["lua", "sql"])
+def test_programs_end_within_their_budget(language, tiny_vocabulary):
+    source = Path(__file__).parent / "corpus" / "languages" / f"{language}.lark"
+    constraint = c.compile(c.Grammar.from_lark_file(source), tiny_vocabulary)
+    for budget in (constraint.min_tokens, constraint.min_tokens + 20):
+        ids = always_finished.walk(constraint, budget, random.Random(1), eager=True)
+        assert always_finished.Case("", constraint).fault(ids, budget) is None
 
 
 def test_words_of_recursive_grammars_end_within_their_budget():

@@ -101,6 +101,8 @@ def test_full_collections_wait_for_the_end_of_work(monkeypatch):
 
     try:
         gc.set_threshold(700, 10, 5)
+        assert not put_off(collected=1)  # it is for servers to ask for
+        held.enabled = True
         assert put_off(collected=1)
         now += held.SHORT + 1  # nobody has worked meanwhile
         held.note("stop", {"generation": 0})
