@@ -22,7 +22,7 @@ TAGS = {
     "system": "{%- if messages[0].role != 'system' %}<|im_start|>system\nBe brief.<|im_end|>\n{% endif %}",
     "header": "<|im_start|>{role}\n", "end": "<|im_end|>", "tail": "\n",
     "text": "{{ m.content }}",
-    "thought": "{%- if m.reasoning_content and loop.index0 > ns.last %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}",
+    "thought": "{% if m.reasoning_content and loop.index0 > ns.last %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}",
     "call": "{%- if not loop.first or m.content %}{{ '\n' }}{% endif %}"
     "<tool_call>\n{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson }}}\n</tool_call>",
     "results": "{%- if loop.first or messages[loop.index0 - 1].role != 'tool' %}<|im_start|>user{% endif %}"
@@ -80,7 +80,7 @@ def template(parts):
         + parts["tail"]
         + "{%- endif %}{%- endfor %}{%- if add_generation_prompt %}"
         + parts["prompt"]
-        + "{%- endif %}"
+        + "{% endif %}"
     )
 
 
@@ -123,6 +123,11 @@ REFUSED = {
     "prints one result of two": (
         TAGS | {"results": "{% if loop.index % 2 %}<|im_start|>tool\n{{ m.content }}<|im_end|>\n{% endif %}"}, None,
     ),
+    "writes calls otherwise where there are tools": (
+        TAGS | {"call": "{% if tools %}!{% endif %}" + TAGS["call"]},
+        "random conversations differ",
+    ),
+    "begins a turn that never comes": (TAGS | {"prompt": "<|im_start|>assistant\n<plan>"}, "no call that it prints begins so"),
     "raises": (TAGS | {"system": "{{ raise_exception('never') }}"}, "the template refuses it: never"),
 }  # fmt: skip
 
@@ -136,6 +141,21 @@ def test_what_probes_cannot_explain_is_refused_or_doubted(name):
     with pytest.raises(GrammarError, match=re.escape(because)) as refused:
         derive(template(parts), c.ChatFormat.load, conversations=40)
     assert refused.value.instead
+
+
+def test_a_switch_of_the_template_leaves_the_thought_out():
+    off = "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}"
+    chat = derive(template(TAGS | {"prompt": TAGS["prompt"] + off}), c.ChatFormat.load, conversations=20).format
+    assert chat.generation_prompt(thinking=True) == "<think>\n"
+    assert chat.generation_prompt(thinking=False) == "<think>\n\n</think>\n\n"
+
+
+def test_orders_that_the_template_refuses_are_doubts():
+    strict = "{%- for m in messages %}{% if m.role == 'user' and not loop.first and messages[loop.index0 - 1].role == 'user' %}"
+    strict += "{{ raise_exception('alternate') }}{% endif %}{% endfor %}"
+    parts = TAGS | {"system": strict, "prompt": TAGS["prompt"]}
+    doubts = dict(derive(template(parts), c.ChatFormat.load, conversations=20).format.doubts)
+    assert doubts["two messages by the user in a row"] == "the template refuses this; the format has it"
 
 
 def test_arguments_of_the_derivation_are_checked():

@@ -309,11 +309,14 @@ class Probing:
     def _switched(self, shape: Shape) -> Shape:
         """Return the shape with what a template ends in where it is told that the model shall not think."""
         plain = self.text([user()]) + shape.header
+        closed = shape.prompt if shape.prompt == shape.last else ""
         for switch in SWITCHES:
-            text = self.maybe([user()], opens=True, **{switch: False})
-            if text is not None and text.startswith(plain) and text not in (plain, plain + shape.prompt):
-                return replace(shape, closed=text[len(plain) :])
-        return replace(shape, closed=shape.prompt if shape.prompt == shape.last else "")
+            off, on = (self.maybe([user()], opens=True, **{switch: value}) for value in (False, True))
+            if off is not None and off.startswith(plain) and off not in (plain, plain + shape.prompt):
+                closed = off[len(plain) :]
+            if shape.thoughts is None and on is not None and on != plain + shape.prompt:
+                self.doubts["thoughts"] = f"the template prints them where {switch} is true; here there are none"
+        return replace(shape, closed=closed)
 
     def optional(self, what: str, shape: Shape, probe: Callable[[Probing, Shape], Shape]) -> Shape:
         """Return what a probe makes of a shape; where it is not explained, the shape, and a doubt."""
