@@ -124,11 +124,6 @@ def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
         for expr in [e for e in members if e.kind == UNION]:
             if not members.keys().isdisjoint(expr.args):
                 del members[expr]  # X ∩ (X|Y) = X
-                continue
-            left = [part for part in expr.args if part.kind != COMPLEMENT or part.args[0] not in members]
-            if len(left) < len(expr.args):  # X ∩ (¬X|Y) = X ∩ Y
-                del members[expr]
-                return intersect(*members, union(*left), complement(outside))
         looking = next((e for e in members if e.kind == UNION and e.looks), None)
         if looking is not None:  # disjunctive normal form keeps the states of look-around finite
             rest = [expr for expr in members if expr is not looking] + [complement(expr) for expr in excluded]
