@@ -18,7 +18,7 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 import jsonschema
@@ -159,19 +159,19 @@ def only_union(schemas: Sequence[dict[str, Any]]) -> list[Any] | None:
     return members
 
 
-def unnamed(value: Any, schemas: Sequence[Any], root: dict[str, Any]) -> Iterator[str]:
-    """Yield the keys inside a value that no schema names, of those that may apply to the same object."""
+def unnamed(value: Any, schemas: Sequence[Any], root: dict[str, Any], noted: Set[str]) -> Iterator[str]:
+    """Yield the keys inside a value that no schema names, of those that may apply to the same object, and no note."""
     around = applied(schemas, root, ALWAYS) if isinstance(value, dict) else []
     union = only_union(around)
     if union is not None:
         required = {key for schema in around for key in wanted(schema)}
-        found = [[key for key in unnamed(value, [member], root) if key not in required] for member in union]
+        found = [[key for key in unnamed(value, [member], root, noted) if key not in required] for member in union]
         yield from min(found, key=len)
         return
     here = applied(schemas, root, (*PARTS, "if"))
     if isinstance(value, list):
         for item in value:
-            yield from unnamed(item, [schema["items"] for schema in here if "items" in schema], root)
+            yield from unnamed(item, [schema["items"] for schema in here if "items" in schema], root, noted)
     if not isinstance(value, dict):
         return
     named = [schema for schema in here if schema.get("const") == value]
@@ -180,9 +180,9 @@ def unnamed(value: Any, schemas: Sequence[Any], root: dict[str, Any]) -> Iterato
     described = any("properties" in schema or "patternProperties" in schema for schema in parts)
     for key, member in value.items():
         parts = members(here, key)
-        if described and not parts and not named and not opened:
+        if described and key not in noted and not parts and not named and not opened:
             yield key
-        yield from unnamed(member, parts + opened, root)
+        yield from unnamed(member, parts + opened, root, noted)
 
 
 def is_named(value: Any, schemas: Sequence[Any], root: dict[str, Any]) -> bool:
@@ -211,7 +211,7 @@ def check(schema: dict[str, Any]) -> tuple[str, list[str]]:
             continue
         if not valid(instance):
             wrong.append(f"takes {instance}, which is not valid")
-        extra = [] if grammar.widened else [key for key in unnamed(instance, [schema], schema) if key not in noted]
+        extra = [] if grammar.widened else unnamed(instance, [schema], schema, noted)
         wrong += [f"takes {instance}, whose {key!r} nobody names" for key in extra]
     return "taken" if any(taken) else "takes none of these", wrong
 

@@ -157,6 +157,23 @@ def test_objects_are_closed_in_all_drafts(tiny_vocabulary, uri, name, schema, ye
     assert [note.word for note in found.notes] == ["b"] * (name == "a key that is only required")
 
 
+MORE = {"properties": {"x": {}, "y": {}}}
+WANTING = {"properties": {"x": {}}, "required": ["y"]}
+ONLY_REQUIRED = {  # keys that are noted: wherever the schemas that require and describe them meet
+    "by a pattern": ({"properties": {"a": {"required": ["y"]}}, "patternProperties": {"^a": {"properties": {"x": {}}}}}, ["y"]),
+    "by another part": ({"allOf": [{"properties": {"a": {"required": ["y"]}}}, {"properties": {"a": {"properties": {"x": {}}}}}]}, ["y"]),
+    "in a member of a union": ({"anyOf": [WANTING, MORE]}, ["y"]),
+    "described beside the union": ({**MORE, "anyOf": [WANTING, {"required": ["x"]}]}, []),
+    "described by another part": ({"allOf": [WANTING, MORE]}, []),
+    "described by a pattern": ({**WANTING, "patternProperties": {"y": {}}}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "noted"), ONLY_REQUIRED.values(), ids=ONLY_REQUIRED)
+def test_keys_that_are_only_required_are_noted(schema, noted):
+    assert [note.word for note in grammar(schema, profile="practical").notes] == noted
+
+
 def test_random_schemas_are_closed():
     """A slice of ``python -m constrained.benchmarks.closed``."""
     outcomes, wrong = closed.run(400, 7)

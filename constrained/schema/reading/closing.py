@@ -22,7 +22,10 @@ from constrained.schema.strings.sets import of_pattern
 from constrained.work import spend
 
 _INSIDE = frozenset(applying(Applies.INSIDE))
+_NAMED, _PATTERNS = frozenset({"properties"}), frozenset({"patternProperties"})
 _IN_PLACE = frozenset(applying(Applies.AS_PART, Applies.AS_BRANCH, Applies.AS_CONDITION)) - {"not"}
+_ALWAYS, _UNIONS = frozenset({"allOf"}), frozenset({"anyOf", "oneOf"})
+_DESCRIBING = OTHER_KEYS | _UNIONS | _NAMED | _PATTERNS | {"if", "dependencies", "dependentSchemas", "const"}
 _MAPS = named(lambda keyword: keyword.holds in (Holds.MAP, Holds.SCHEMA_OR_STRINGS_MAP))
 _REFERRING = tuple(named(lambda keyword: keyword.refers))
 _REQUIRING = ("dependentRequired", "dependencies")
@@ -38,29 +41,56 @@ def undescribed(library: Library, resource: Resource) -> tuple[Note, ...]:
         return ()
     requiring = ("required", *[word for word in _REQUIRING if word in resource.dialect.rules])
     found: dict[tuple[str, Where], None] = {}
-    values, met = [(resource.root, resource.where)], {id(resource.root)}
-    for value in values:
-        group, words = _together(library, value, resource), frozenset[str]()
+    values, met = [[(resource.root, resource.where)]], set[frozenset[int]]()
+    for parts in values:
+        group, words = _together(library, parts, resource), frozenset[str]()
         for schema, _ in group:
             words |= schema.keys()
         if OTHER_KEYS.isdisjoint(words):
             found.update(dict.fromkeys(_missing(group, requiring)))
-        for schema, where in group:
-            for part in _below(library, schema, where, _INSIDE):
-                if id(part[0]) not in met:
-                    met.add(id(part[0]))
-                    values.append(part)
+        for inner in (*_members(library, group), *_alternatives(library, _together(library, parts, resource, _ALWAYS))):
+            ids = frozenset([id(part) for part, _ in inner])
+            if ids not in met:
+                met.add(ids)
+                values.append(inner)
     return tuple([Note(pointer(where), key, REQUIRED_ONLY) for key, where in found])
 
 
-def _together(library: Library, value: Any, resource: Resource) -> list[_Placed]:
-    """Return the schemas that may apply to the same value as one of them."""
-    group, seen = [value] if type(value[0]) is dict else [], {id(value[0])}
+def _members(library: Library, group: list[_Placed]) -> Iterator[list[_Placed]]:
+    """Yield the schemas of each key's value, and each that stands for other keys or for items."""
+    named, patterns, others = dict[Any, list[_Placed]](), list[_Placed](), list[_Placed]()
+    for schema, where in group:
+        for part in _below(library, schema, where, _NAMED):
+            named.setdefault(part[1][1], []).append(part)
+        patterns += _below(library, schema, where, _PATTERNS)
+        others += _below(library, schema, where, _INSIDE - _NAMED - _PATTERNS)
+    languages = [of_pattern(str(where[1])) for _, where in patterns]
+    spend(len(named) * len(patterns))
+    for key, parts in named.items():
+        yield parts + [part for part, language in zip(patterns, languages, strict=True) if matches(language, key)]
+    yield from ([part] for part in patterns + others)
+
+
+def _alternatives(library: Library, group: list[_Placed]) -> list[list[_Placed]]:
+    """Return the members of a union, each by itself, where nothing else describes the object: so they are closed."""
+    words = [(word, placed) for placed in group for word in _DESCRIBING.intersection(placed[0])]
+    if len(words) != 1 or words[0][0] not in _UNIONS:
+        return []
+    word, (schema, where) = words[0]
+    return [[part] for part in _below(library, schema, where, frozenset({word}))]
+
+
+def _together(
+    library: Library, values: list[_Placed], resource: Resource, words: frozenset[str] = _IN_PLACE
+) -> list[_Placed]:
+    """Return the schemas that apply to the same value as some of them, by these keywords and by references."""
+    group = [value for value in values if type(value[0]) is dict]
+    seen = {id(part) for part, _ in group}
     for schema, where in group:
         targets = [library.targets[id(schema), word] for word in _REFERRING if (id(schema), word) in library.targets]
         parts = [(target.schema, target.where) for target in targets if type(target.schema) is dict]
         if not (targets and resource.dialect.reference_stands_alone):
-            parts += _below(library, schema, where, _IN_PLACE)
+            parts += _below(library, schema, where, words)
         spend(1 + len(parts))
         group += [part for part in parts if id(part[0]) not in seen]
         seen.update(id(part) for part, _ in parts)
