@@ -176,3 +176,14 @@ def test_a_grammar_with_calls_needs_a_payload(tmp_path):
     (tmp_path / "hermes.toml").write_text(text.replace(payload, ""))
     with pytest.raises(GrammarError, match="at payload"):
         ChatFormat.load(tmp_path / "hermes.toml")
+
+
+def test_a_variant_replaces_a_rule_and_the_copies_that_look_ahead_makes(tmp_path):
+    assert "any_before_1" in ChatFormat.load("qwen3.5").generic.rules
+    lines = 'extends = "qwen3.5"\ngrammar = "qwen3-coder.lark"\ntitle = "mine"\nvariant.replace = { any_before = "any_before_of_mimo" }\n'
+    for name in ("qwen3-coder.lark", "qwen3.5.toml"):
+        shutil.copy(FOLDER / name, tmp_path)
+    (tmp_path / "mine.toml").write_text(lines)
+    turn = "I look.\n\n<tool_call>\n<function=f>\n</function>\n</tool_call><|im_end|>"
+    assert ChatFormat.load("qwen3.5").parse(turn).content == "I look."
+    assert ChatFormat.load(tmp_path / "mine.toml").parse(turn).content == "I look.\n\n"

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
 from lark.load_grammar import load_grammar
 
@@ -84,12 +85,14 @@ def read_file(
     declare: Mapping[str, str] | None = None,
     import_paths: Collection[str | os.PathLike[str]] = (),
     define: Mapping[str, Grammar] | None = None,
+    shown_to: Callable[[dict[str, Any]], object] = len,
 ) -> Grammar:
-    """Return the grammar of a Lark file, which may import files of its own folder and of `import_paths`, and no others.
+    """Return the grammar of a Lark file, which may import files of its own folder and of `import_paths`, and no others;
+    `shown_to`: who is shown its rules before look-ahead makes copies of them.
 
     Raises: as `read`.
     """
-    return _read(Sources.at(path, import_paths), start, specials, declare, define)
+    return _read(Sources.at(path, import_paths), start, specials, declare, define, shown_to)
 
 
 def _read(
@@ -98,6 +101,7 @@ def _read(
     specials: Specials,
     declare: Mapping[str, str] | None,
     define: Mapping[str, Grammar] | None,
+    shown_to: Callable[[dict[str, Any]], object] = len,
 ) -> Grammar:
     with metered(), working_on("Lark grammar"):
         given = Given(specials, declare)
@@ -110,7 +114,7 @@ def _read(
             text = main.text + "".join(f"\n%declare {name}" for name in parts)
             name = main.name or "<string>"
             loaded, _ = load_grammar(text, name, [sources.load], False)  # type: ignore[no-untyped-call]
-            return LarkTreeReader(loaded, sources.files, start, given, parts).grammar()
+            return LarkTreeReader(loaded, sources.files, start, given, parts).grammar(shown_to)
         except LARK_ERRORS as error:
             raise recognised(translated(error, sources.files), sources.files[-1]) from error
 

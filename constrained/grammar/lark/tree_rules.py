@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -59,7 +59,8 @@ class LarkTreeReader:
         self._pending: deque[tuple[str, Any, _Environment]] = deque()
         self._terminals = Terminals(loaded, files, given, self._helper)
 
-    def grammar(self) -> Grammar:
+    def grammar(self, shown_to: Callable[[dict[str, Any]], object] = len) -> Grammar:
+        """Return the grammar; `shown_to`: who is shown its rules before look-ahead makes copies of them."""
         if self._start not in self._trees or self._trees[self._start][0]:
             names = sorted(name for name, (params, _) in self._trees.items() if not params)
             because = f"'{self._start}' is a template" if self._start in self._trees else None
@@ -75,6 +76,7 @@ class LarkTreeReader:
         self._owner = start = self._start
         if self._terminals.gap:
             start = self._helper(((Ref(start), *self._terminals.gap),)).rule
+        shown_to(self._rules)
         adopts = any(map(adopting, self._parts.values()))
         rules: Any = self._settled() if adopts else self._rules
         if any(
