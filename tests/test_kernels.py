@@ -173,22 +173,6 @@ def test_kernels_agree_on_members_that_are_alike(schema, whitespace):
         assert_kernels_agree(vocabulary, places, 20, seed)
 
 
-def test_members_that_are_alike_share_their_masks():
-    """Behind a key that no schema names any value may follow: the third such mask adds no states inside the value."""
-    pytest.importorskip("constrained.engine.kernel._kernel")
-    texts = [bytes((byte,)) for byte in range(256)] + [b" {", b" [", b' "', b"[{", b'{"', b"[[", b'["', b" null", b" true", b" 1"]
-    vocabulary = c.Vocabulary(texts, stop=[], size=len(texts))
-    schema = {"properties": {f"k{n}": {"properties": {f"a{n}": {"type": "null"}}} for n in range(4)}}
-    kernel, start = c.compile(c.Grammar.from_json_schema(schema), vocabulary, kernel="compiled").place()
-    added = []
-    for n in range(4):
-        state = kernel.step_bytes(start, b'{"k%d": {"x":' % n)
-        before = kernel.count_states()
-        kernel.mask(state)
-        added.append(kernel.count_states() - before)
-    assert added[0] > 20 and added[2] == added[3] < 10, added
-
-
 @pytest.mark.parametrize("value", [{"type": "integer"}, {"type": "string"}, {}], ids=["integer", "string", "any"])
 @pytest.mark.parametrize("whitespace", ["compact", "flexible"])
 def test_masks_that_come_together_again_are_kept_as_one(value, whitespace):

@@ -16,7 +16,7 @@ from another.  What stands behind an arrow uses what the arrow points to:
                 Stacks <- Dispatches, Closure, Automaton          Trie <- Automaton
     _masks      Automaton <- Builder <- IndependentMasks <- FiniteTexts        Automaton <- Staying <- Builder
                 Automaton <- Walk <- FiniteTexts
-    here        FiniteTexts, Walk, Unions, Behind <- TextEnds <- Composer      SharedStates <- Composer <- Kernel
+    here        FiniteTexts, Walk, Unions, Behind <- TextEnds <- Composer      Composer <- Kernel
 
 Invariants: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.  Whatever raises
 leaves every part as it was, but for what it has learned.
@@ -37,9 +37,9 @@ from constrained.engine.kernel._automaton cimport (
     EXPANDED, Expansion, FINAL, KEYED, known_successor, LEAVES, Machine, Machines, Mask, NAMED, NEXT, Objects, OTHER,
     OUTSIDE, PLAIN, POSITION, RECORDS, Stacks, Table, UNKNOWN, WrittenKeys)
 from constrained.engine.kernel._masks cimport (
-    BLOCK, buffer_begin, buffer_clear, buffer_doubt, buffer_doubt_new, buffer_end, buffer_has, buffer_node,
+    buffer_begin, buffer_clear, buffer_doubt, buffer_doubt_new, buffer_end, buffer_has, buffer_node,
     buffer_token, buffer_tokens, buffer_words, Builder, Counter, FiniteTexts, IndependentMask, IndependentMasks,
-    is_same_mask, mask_bytes, mask_has, MaskBuffer, MOST_LISTED, next_touched, pack, stored, Unions, unpack, Walk)
+    is_same_mask, mask_bytes, mask_has, MaskBuffer, MOST_LISTED, pack, Unions, unpack, Walk)
 from constrained.engine.kernel._texts cimport BODY, LanguageAt, Languages, Position, Positions
 from constrained.engine.memory._memory cimport (
     allotted, Arena, arena_free, arena_undo, cleared, Ints, ints_add, ints_extend, ints_free,
@@ -393,7 +393,7 @@ cdef class MemberEnds:
         key: of one object the position that reads its bracket, the comma and the blanks that are there, no more."""
         cdef const int32_t* at
         cdef int i, q, place, count, comma = -1, gap = -1
-        if self.walk.leaving != NULL or self.walk.bare or self.automaton.states[state].flags:
+        if self.walk.bare or self.automaton.states[state].flags:
             return False
         count, end.set, end.closes = self.automaton.states[state].count, -1, False
         if not 2 <= count <= 6:
@@ -665,7 +665,7 @@ cdef class TextEnds:
     cdef int leave_all(self, IndependentMask mask, int behind, const Ints* apart) except -1:
         """Add the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
         if (mask.base is not None and mask.base.exits.size == mask.exits.size and apart == NULL
-                and self.walk.leaving == NULL and not self.walk.bare):
+                and not self.walk.bare):
             return self.leave_again(mask, behind)
         return self.leave_anew(mask, behind, apart)
 
@@ -698,11 +698,6 @@ cdef class TextEnds:
         if not mask.exits.size or (apart == NULL or not apart.size) and self.members.leave(self.buffer, mask, behind):
             return 0
         self.automaton.follow(behind, follow)
-        if self.walk.leaving != NULL and self.automaton.states[behind].flags & EXITS:
-            for i in range(mask.exits.size):
-                node = mask.exits.at[i]
-                if nodes[node].end > node + 1 and not is_apart(apart, node):
-                    ints_add(self.walk.leaving, node)
         if mask.exits.size <= MOST_LISTED:
             if not mask.children.size:
                 self.masks.list_children(mask)
@@ -919,274 +914,6 @@ cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
 
 
 # ======================================================================================================================
-# Members of objects: states inside of one that differ only in what lies around it.
-#
-# Behind `{"id": ` and behind `{"name": {"key": ` stands the same: a string begins, and what tokens do in it is the same
-# up to its end; only tokens that go on behind it ask what object that was.  So a state is compared by its *lonely*
-# state, with the same configurations on a stack that ends where the member does: a mask, or what is walked below a trie
-# node, is made for that once, with the nodes at which tokens leave the member, and all that have it add the walks
-# behind those.
-#
-#     {"name": {"key": _      configurations  string       on  [position behind "key", [position behind "name", …]]
-#                             lonely state    string       on  [beyond]
-#
-# Before values that are the same in all grammars lonely states have names, by which their masks are kept with the
-# vocabulary: of `"key": ` with any value behind it only the way out of the value is walked in a new grammar.
-#
-# Owns: which state is lonely for which, and the shared masks; they refer to states, so they go with the kernel.
-# Borrows: the automaton, which it adds states to; stacks, machines and objects; `Expansion`, for the number of a value.
-# Invariants: a state and its lonely one read the same up to the end of the member, and behind it a state goes on as its
-# `behind` does on `parent`.  The stack beyond has one frame, of LEAVES, as OUTSIDE has, where nothing is put off.
-# Plain twin: none; masks are compared with those of `twin.automaton`, bit by bit, in `tests/laws.py`.
-# Refused: to share what is met once or twice and has no name, which costs more than it saves; members of objects that
-# are not native.
-# ======================================================================================================================
-
-cdef enum:
-    NOT_MET = -1        # of a state: none was met that differs only in what lies around the member
-
-
-cdef struct InMember:               # of an object, in which a state is
-    int lonely                      # the state with nothing around the member
-    int behind                      # the position behind the member's value
-    int parent                      # the stack of that
-
-
-MET = object()          # what was met once
-TO_MAKE = object()      # what is worth to be made, when it is met again: met twice, by the vocabulary once
-TOO_LARGE = object()    # of the vocabulary's: what cannot be shared
-cdef bytes BEFORE = b": "       # what is written before a value
-
-cdef enum:
-    DEEPEST = 4         # frames between a configuration and the member's end
-    MOST_EXITS = 512    # of a mask that is worth its memory
-    LISTED = 128        # numbers of pairs (word, its bits), up to which a mask has no more than these
-
-
-@final
-cdef class SharedStates:
-    """Lonely states, and the masks of those that were met more than once."""
-
-    cdef Automaton automaton        # borrowed, as the next five
-    cdef Stacks stacks
-    cdef Machines machines
-    cdef Objects objects
-    cdef Expansion expansion
-    cdef Counter counter            # of all context-independent masks of the vocabulary
-    cdef Ints configurations        # of a lonely state in the making
-    cdef Map ids                    # (lonely state, trie node) -> index of `masks`
-    cdef list masks                 # MET, TO_MAKE; None: one that cannot be shared
-    cdef dict names                 # of lonely states; None: it has none
-    cdef Map named                  # (colon, value), 0: before these they have names
-
-    def __cinit__(self, Automaton automaton, Expansion expansion, Counter counter):
-        self.automaton, self.stacks, self.machines = automaton, automaton.stacks, automaton.machines
-        self.expansion, self.objects, self.counter = expansion, expansion.objects, counter
-        self.masks, self.names = [], {}
-
-    def __dealloc__(self):
-        ints_free(&self.configurations)
-        map_free(&self.ids)
-        map_free(&self.named)
-
-    cdef int clear(self) except -1:
-        """Forget all states."""
-        map_free(&self.ids)
-        map_free(&self.named)
-        self.masks, self.names = [], {}
-        return 0
-
-    cdef bint find(self, int state, InMember* member) except -1:
-        """Find the innermost member that a state is in; say whether all its configurations are in one."""
-        cdef int i, q, stack, first, last
-        cdef bint texts = True
-        if self.automaton.states[state].flags:
-            return False
-        first = self.automaton.states[state].first
-        last = first + self.automaton.states[state].count
-        for i in range(first, last, 2):
-            texts = texts and self.automaton.configurations.at[i] & 1
-        if texts:       # PERF: which have masks of their own
-            return False
-        member.behind = -1
-        self.configurations.size = 0
-        for i in range(first, last, 2):
-            q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
-            stack = self.moved(stack, 0, member)
-            if stack < 0:
-                return False
-            ints_add(&self.configurations, q)
-            ints_add(&self.configurations, stack)
-        member.lonely = self.automaton.intern(&self.configurations, 0)
-        return True
-
-    cdef int moved(self, int stack, int level, InMember* member) except -2:
-        """Return a stack with nothing below the end of the innermost member, -1: it is in none, or not in the same."""
-        cdef int first = self.stacks.first.at[stack], after, record, parent, below
-        if self.stacks.first.at[stack + 1] != first + 3:
-            return -1
-        after, record, parent = (
-            self.stacks.frames.at[first], self.stacks.frames.at[first + 1], self.stacks.frames.at[first + 2])
-        if after < 0 or record >= 0:
-            return -1
-        below = self.moved_frame(after, parent, member)
-        if below != -1:
-            return below if below >= 0 else -1
-        if level == DEEPEST:
-            return -1
-        below = self.moved(parent, level + 1, member)
-        return self.stacks.push(after, -1, below) if below >= 0 else -1
-
-    cdef int moved_frame(self, int after, int parent, InMember* member) except -2:
-        """Return the stack that stands for a frame at the end of a member; -1: it is none, -3: not of the same one."""
-        cdef Machine m
-        cdef int behind = after, stack
-        if after & 1:
-            return -1
-        m = self.machines.at[after >> 1]
-        if not (m.kind == POSITION and m.extra == AFTER or m.kind == BEGIN and not m.more):
-            return -1
-        stack = self.stacks.push(LEAVES, -1, BOTTOM)
-        if m.kind == BEGIN:
-            behind, stack = self.objects.position_after(m.set), self.stacks.push(self.expansion.value(&m), -1, stack)
-        if member.behind < 0:
-            member.behind, member.parent = behind, parent
-        return stack if member.behind == behind and member.parent == parent else -3
-
-    cdef int index(self, int lonely, int node) except -2:
-        """Return where in `masks` the mask is of a lonely state, whole (-1) or below a trie node; NOT_MET the first
-        time."""
-        cdef int found = map_get(&self.ids, lonely, node)
-        if found < 0:
-            self.masks.append(MET)
-            map_put(&self.ids, lonely, node, len(self.masks) - 1)
-            return NOT_MET
-        return found
-
-    # -- names ---------------------------------------------------------------------------------------------------------
-
-    cdef object name(self, const InMember* member):
-        """Return what a lonely state is called in all grammars, None: it has no name.
-
-        Named are the places before texts, and before what `ObjectTable.shared` names, up to a blank.
-        """
-        cdef int table = self.objects.keys.sets[self.machines.at[member.behind >> 1].set].table, value
-        if member.lonely not in self.names:
-            described = self.objects.keys.table_objects[table]
-            self.name_cells(table, described.shared)
-            value = self.value_of(member.lonely)
-            text = self.machines.objects[value >> 1] if value >= 0 else None
-            if type(text) is Text:
-                self.name_states((described.colon, text), self.objects.keys.tables[table].colon, value)
-            self.names.setdefault(member.lonely, None)
-        return self.names[member.lonely]
-
-    cdef int name_cells(self, int table, tuple shared) except -1:
-        """Name the places before the values of a table's cells."""
-        cdef const Table* t = &self.objects.keys.tables[table]
-        cdef int i
-        for i in range(len(shared)):
-            if shared[i] is not None and t.values[t.names + i] >= 0:
-                self.name_states(shared[i], t.colon, t.values[t.names + i])
-        return 0
-
-    cdef int name_states(self, object name, int colon, int value) except -1:
-        """Name the places before a value, unless that was done."""
-        cdef int stack = self.stacks.push(value, -1, self.stacks.push(LEAVES, -1, BOTTOM)), state, i = 0
-        if map_get(&self.named, pair(colon, value), 0) >= 0:
-            return 0
-        map_put(&self.named, pair(colon, value), 0, 0)
-        state = self.automaton.enter(colon, stack, 0)
-        while state != DEAD and state not in self.names:
-            self.names[state] = name, i
-            if i < len(BEFORE):
-                state = self.automaton.next_state(state, BEFORE[i])
-            i += 1
-        return 0
-
-    cdef int value_of(self, int lonely) except -2:
-        """Return the machine state of the value that a lonely state is before, -1: it is before none."""
-        cdef int beyond = self.stacks.push(LEAVES, -1, BOTTOM), first = self.automaton.states[lonely].first, i, stack, q
-        for i in range(first, first + self.automaton.states[lonely].count, 2):
-            q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
-            if stack != beyond:
-                q = self.stacks.frames.at[self.stacks.first.at[stack]]
-                stack = self.stacks.frames.at[self.stacks.first.at[stack] + 2]
-            if stack == beyond and not q & 1:
-                return q
-        return -1
-
-    # -- masks ---------------------------------------------------------------------------------------------------------
-
-    cdef IndependentMask gathered(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer):
-        """Move what is in the buffer to a mask, which has its exits already; None where they are too many."""
-        if made.exits.size > MOST_EXITS:
-            return None
-        self.settle_doubtful(made, lonely, node, buffer)
-        if buffer.base != NULL or not list_words(made, buffer):
-            self.copy_whole(made, buffer)
-        exits = sorted({made.exits.at[i] for i in range(made.exits.size)})
-        made.exits.size = 0
-        for i in exits:
-            ints_add(&made.exits, i)
-        made.weigh(self.counter, buffer.words)
-        return made
-
-    cdef int copy_whole(self, IndependentMask made, const MaskBuffer* buffer) except -1:
-        """Give a mask all that is in a buffer, as a whole, which masks are made of without a look at it."""
-        cdef int i, block = 0
-        ints_free(&made.words)
-        if buffer.base == NULL:
-            made.bits = <uint32_t*>cleared(buffer.words + BLOCK, 4)
-        else:
-            made.bits = <uint32_t*>allotted(buffer.words + BLOCK, 4)
-            memcpy(made.bits, buffer.base, 4 * <size_t>buffer.words)
-            memset(made.bits + buffer.words, 0, 4 * BLOCK)
-        while (block := next_touched(buffer, block)) < buffer.blocks:
-            for i in range(BLOCK * block, BLOCK * block + BLOCK):
-                made.bits[i] |= buffer.bits[i]
-            block += 1
-        for i in range(buffer.removed.size):
-            made.bits[buffer.removed.at[i] >> 5] &= ~(<uint32_t>1 << (buffer.removed.at[i] & 31))
-        return 0
-
-    cdef int settle_doubtful(self, IndependentMask made, int lonely, int node, MaskBuffer* buffer) except -1:
-        """Look at the doubtful tokens; what reads on beyond the member is left to whoever adds the mask."""
-        cdef Automaton automaton = self.automaton
-        cdef const Ints* doubtful = &buffer.todo.doubtful
-        cdef int i, at, token, state, read = automaton.trie.nodes[node].depth if node >= 0 else 0
-        cdef bint left
-        for i in range(doubtful.size):
-            token, state, left = doubtful.at[i], lonely, False
-            if not buffer_has(buffer, token):
-                continue
-            at = automaton.trie.begins[token] + read
-            while at < automaton.trie.begins[token + 1] and state != DEAD:
-                state = automaton.next_state(state, automaton.trie.spelled[at])
-                left = left or automaton.states[state].flags & EXITS
-                at += 1
-            if state == DEAD:
-                ints_add(&buffer.removed, token)
-                if left:
-                    ints_add(&made.tokens, token)
-        return 0
-
-
-cdef bint list_words(IndependentMask made, MaskBuffer* buffer) except -1:
-    """List the words of a buffer without a base; say whether they are few."""
-    cdef int i, block = 0
-    for i in range(buffer.removed.size):
-        buffer.bits[buffer.removed.at[i] >> 5] &= ~(<uint32_t>1 << (buffer.removed.at[i] & 31))
-    while (block := next_touched(buffer, block)) < buffer.blocks and made.words.size <= LISTED:
-        for i in range(BLOCK * block, BLOCK * block + BLOCK):
-            if buffer.bits[i]:
-                ints_add(&made.words, i)
-                ints_add(&made.words, <int32_t>buffer.bits[i])
-        block += 1
-    return made.words.size <= LISTED
-
-
-# ======================================================================================================================
 # The mask of an automaton state, composed of a walk of the trie, masks of texts, and walks behind the texts' ends.
 #
 # What tokens do inside a text depends only on the vocabulary and the text's language: that part is a
@@ -1198,7 +925,7 @@ cdef bint list_words(IndependentMask made, MaskBuffer* buffer) except -1:
 #     state that others are like ── shared mask ──► tokens, and exits ── walk from the state behind the member ──►
 # tokens
 #
-# Owns: the buffer, the finished masks, `Behind`, `TextEnds`, `SharedStates`, `Unions`.  Borrows: automaton
+# Owns: the buffer, the finished masks, `Behind`, `TextEnds`, `Unions`.  Borrows: automaton
 # and machines, stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
 # Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks that
 # differ from one base in the same blocks are one block of memory; between masks the buffer is empty.
@@ -1228,9 +955,6 @@ cdef class Composer:
     cdef IndependentMasks masks
     cdef object stop                # ids of the stop tokens
     cdef MaskBuffer buffer          # the mask that is being made
-    cdef MaskBuffer aside           # the one that waits while a shared part is made; else an empty one
-    cdef bint sharing               # whether a shared part is being made
-    cdef SharedStates shared_states
     cdef Arena finished             # memory of finished masks
     cdef Map ids                    # digest -> a state with such a mask
     cdef long bytes                 # that finished masks take; an estimate
@@ -1246,14 +970,11 @@ cdef class Composer:
         self.unions = Unions(self.meter, self.masks.store, self.masks.builder.counter, self.trie.words)
         self.ends = TextEnds(self.behind, dispatches, finite, self.unions)
         self.ends.buffer = &self.buffer
-        self.shared_states = SharedStates(self.automaton, dispatches.expansion, self.masks.builder.counter)
         buffer_begin(&self.buffer, self.trie.words)
-        buffer_begin(&self.aside, self.trie.words)
 
     def __dealloc__(self):
         self.release()
         buffer_end(&self.buffer)
-        buffer_end(&self.aside)
 
     cdef void release(self) noexcept:
         arena_free(&self.finished)
@@ -1266,17 +987,14 @@ cdef class Composer:
         self.bytes = 0
         self.behind.clear()
         self.ends.clear()
-        self.shared_states.clear()
         self.unions.clear()
         return self.walk.clear()
 
     cdef int drop(self) noexcept:
         """Leave nothing half done behind, where an operation ended by an exception."""
         buffer_clear(&self.buffer)
-        buffer_clear(&self.aside)
         self.ends.drop(&self.buffer)
-        self.sharing = self.walk.bare = False
-        self.walk.leaving = NULL
+        self.walk.bare = False
         return self.finite.drop()
 
     cdef Mask* compose(self, int state) except NULL:
@@ -1304,7 +1022,7 @@ cdef class Composer:
         cdef int token
         self.buffer.todo.doubtful.size = 0
         map_free(&self.buffer.todo.added)
-        if not self.add_shared(state, -1) and not self.add_state(state):
+        if not self.add_state(state):
             buffer_clear(&self.buffer)
             self.walk.bare = True
             self.add_state(state)
@@ -1340,8 +1058,7 @@ cdef class Composer:
             if states.size:
                 states.size -= 2
                 q, node = states.at[states.size], states.at[states.size + 1]
-                if self.walk.bare or not self.add_shared(q, node):
-                    self.walk.below(&self.buffer, q, node)
+                self.walk.below(&self.buffer, q, node)
                 continue
             if names.size:
                 names.size -= 4
@@ -1362,80 +1079,6 @@ cdef class Composer:
                     return False
                 self.add_text(q, stack, node)
         return True
-
-    # -- what states share that are in members alike -------------------------------------------------------------------
-
-    cdef bint add_shared(self, int state, int node) except -1:
-        """Add the tokens of a state, or those below a trie node from a state there, by what other states have; say
-        whether that is all: there was another one with such a member."""
-        cdef InMember member
-        cdef IndependentMask mask
-        cdef int token
-        if self.walk.bare or not self.shared_states.find(state, &member):
-            return False
-        mask = self.shared(&member, node)
-        if mask is None:
-            return False
-        self.meter.ticks += ADDED + mask.words.size + 2 * mask.exits.size
-        if mask.bits != NULL:
-            self.unions.add(&self.buffer, mask, mask.bits)
-        else:
-            buffer_words(&self.buffer, &mask.words)
-        for token in range(mask.tokens.size):
-            buffer_token(&self.buffer, mask.tokens.at[token])
-            ints_add(&self.buffer.todo.doubtful, mask.tokens.at[token])
-        if mask.exits.size:
-            self.ends.leave_all(mask, self.automaton.enter(member.behind, member.parent, 0), NULL)
-        return self.add_all() if node < 0 else True     # else whoever works the list off goes on with it
-
-    cdef IndependentMask shared(self, const InMember* member, int node):
-        """Return what the states share that have a lonely state, None: nothing, or it is met for the first time by the
-        vocabulary, if the state has a name, else for the first two times by this kernel."""
-        cdef IndependentMask made
-        cdef int index = self.shared_states.index(member.lonely, node)
-        kept = MET if index == NOT_MET else self.shared_states.masks[index]
-        if kept is not MET and kept is not TO_MAKE:
-            return kept
-        name = self.shared_states.name(member)
-        key = None if name is None else ("member", name, node)
-        if index != NOT_MET and key is None and kept is MET:
-            self.shared_states.masks[index] = TO_MAKE
-            return None
-        found = stored(self.masks.entries, key) if key is not None else None
-        if found is not None and found is not TO_MAKE:
-            found = None if found is TOO_LARGE else found
-            self.shared_states.masks[self.shared_states.index(member.lonely, node)] = found
-            return found
-        if index == NOT_MET and found is None or self.sharing:
-            if key is not None and found is None:
-                self.masks.store.put(key, TO_MAKE, 0)
-            return None
-        made = self.make_shared(member.lonely, node)
-        self.shared_states.masks[self.shared_states.index(member.lonely, node)] = made
-        if key is not None:
-            self.masks.store.put(key, TOO_LARGE if made is None else made, made.size if made is not None else 0)
-        elif made is not None:
-            self.bytes += made.size
-        return made
-
-    cdef IndependentMask make_shared(self, int lonely, int node):
-        """Return a mask of what leads from a lonely state to a live one, with the nodes at which tokens leave the
-        member; None: it is not worth its memory."""
-        cdef IndependentMask made = IndependentMask()
-        self.buffer, self.aside, self.sharing = self.aside, self.buffer, True
-        self.walk.leaving = &made.exits
-        if node < 0:
-            finished = self.add_state(lonely)
-        else:
-            self.walk.below(&self.buffer, lonely, node)
-            finished = self.add_all()
-        self.walk.leaving = NULL
-        if finished:
-            self.meter.ticks += TRIED * self.buffer.todo.doubtful.size
-            made = self.shared_states.gathered(made, lonely, node, &self.buffer)
-        buffer_clear(&self.buffer)
-        self.buffer, self.aside, self.sharing = self.aside, self.buffer, False
-        return made if finished else None
 
     cdef int try_doubtful(self, int state) except -1:
         """Look at the doubtful tokens one by one."""

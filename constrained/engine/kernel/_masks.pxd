@@ -531,7 +531,6 @@ cdef class Walk:
     cdef int32_t* path              # (longest + 2,) the states on the way to the node at hand
     cdef int32_t* above             # (longest + 2,) and those nodes, -1: those that are not wide
     cdef Ints light                 # configurations of a state without its texts
-    cdef Ints* leaving              # where the nodes are noted at which a state EXITS, NULL: nowhere
     cdef bint bare                  # whether texts without an end of their own are walked as all else is
     cdef Map bare_lights            # state -> the state without the texts that are put off then
 

@@ -1332,7 +1332,6 @@ cdef class Walk:
         cdef const int32_t* ids = self.trie.ids
         cdef int32_t* path = self.path
         cdef int32_t* above = self.above
-        cdef Ints* leaving = self.leaving
         cdef Row* row
         cdef int depth, after, light, visited = 0
         path[0], above[0] = state, self.wide_above(at, stop, base)
@@ -1350,8 +1349,6 @@ cdef class Walk:
                 at = nodes[at].end if above[depth - 1] < 0 else self.beside(above[depth - 1], nodes[at].byte, row)
                 continue
             buffer_node(buffer, nodes, ids, at)
-            if leaving != NULL and automaton.states[after].flags & EXITS and nodes[at].end > at + 1:
-                ints_add(leaving, at)
             if nodes[at].end - at > SMALL_PART:
                 light = automaton.states[after].light
                 if light == UNKNOWN or self.bare:
@@ -1409,8 +1406,6 @@ cdef class Walk:
     cdef int below(self, MaskBuffer* buffer, int state, int node) except -1:
         """Add the tokens that end at a trie node, and those below it that lead from `state` there to a live one."""
         buffer_node(buffer, self.trie.nodes, self.trie.ids, node)
-        if self.leaving != NULL and self.automaton.states[state].flags & EXITS:
-            ints_add(self.leaving, node)
         return self.walk(buffer, state, node + 1, self.trie.nodes[node].end, self.trie.nodes[node].depth)
 
     cdef int enter(self, MaskBuffer* buffer, int state, int node) except -1:
