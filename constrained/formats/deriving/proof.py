@@ -223,7 +223,7 @@ class _Proving:
             self.marked += 1
         else:
             self.differences.append(Difference(tuple(messages), mine, theirs))
-        if turns:
+        if turns and not is_marked:  # what spells a marker is not generated
             self.turns += _generated(self.chat, messages, tools, self.differences)
             self.turns += _gone_on(self.chat, self.template, self.shape, messages, tools, theirs, self.differences)
             self.told(messages, tools, theirs, opens=opens)
