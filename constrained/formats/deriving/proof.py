@@ -73,9 +73,9 @@ class _Drawing:
         if self.markers and self.random.random() < 0.03:
             words.insert(0, self.random.choice(self.markers))
         text = self.random.choice((" ", "", "\n")).join(words)
-        if role not in self.stripped and self.random.random() < 0.1:
+        if text.strip() and role not in self.stripped and self.random.random() < 0.1:
             return self.random.choice((" ", "\n", "\n\n")) + text + self.random.choice((" ", "\n", ""))
-        return text.strip() or "text"
+        return text.strip() or "text"  # white space alone is nothing to some templates
 
     def value(self, depth: int = 0) -> Any:
         kinds: dict[str, Callable[[], Any]] = {
