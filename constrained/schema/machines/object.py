@@ -293,7 +293,8 @@ class ObjectMachine:
         offers = self.offered(at)
         needed = offers & self.required & ~at.written if nearest else 0
         if needed:
-            first = min(bits(needed), key=self.order.rank_of.__getitem__)
+            spend(len(self.names) >> 11)  # masks of all the names
+            first = self.order.keys[self.order.nearest(needed)]
             return [(Text(quoting, LiteralSet(self.names, ~(1 << first) & ((1 << len(self.names)) - 1))), NamedKey(at))]
         if offers:
             excluded = ~offers & ((1 << len(self.names)) - 1)
