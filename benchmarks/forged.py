@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from constrained import ChatFormat, ConstrainedError, Vocabulary, compile
+from constrained import ChatFormat, ConstrainedError, GrammarError, Vocabulary, compile
 from constrained.formats.binding.markers import marks
 
 from .readers import READERS, TAGGED
@@ -142,7 +142,10 @@ def asked(chat: ChatFormat, tools: Any) -> Iterator[dict[str, Any]]:
     seen = set()
     for options in [{}, *own]:
         for choice in ("auto", "none", "required"):
-            grammar = chat.grammar(tools, tool_choice=choice, **options)
+            try:
+                grammar = chat.grammar(tools, tool_choice=choice, **options)
+            except GrammarError:  # a text that is no chat has no calls
+                continue
             if grammar.fingerprint not in seen:
                 seen.add(grammar.fingerprint)
                 yield {"tool_choice": choice, **options}
