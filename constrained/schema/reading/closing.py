@@ -41,7 +41,8 @@ def undescribed(library: Library, resource: Resource) -> tuple[Note, ...]:
         return ()
     requiring = ("required", *[word for word in _REQUIRING if word in resource.dialect.rules])
     found: dict[tuple[str, Where], None] = {}
-    values, met = [[(resource.root, resource.where)]], set[frozenset[int]]()
+    values: list[list[Any]] = [[(resource.root, resource.where)]]
+    met = set[frozenset[int]]()
     for parts in values:
         group, words = _together(library, parts, resource), frozenset[str]()
         for schema, _ in group:
