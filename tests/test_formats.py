@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained import ChatFormat, ConstrainedError, LimitExceeded, Rejected, SchemaError, Vocabulary, compile
-from constrained.formats import Message, ToolCall
+from constrained.formats import Message, ToolCall, pairs
 from constrained.formats.binding.request import read_options
+from constrained.formats.lowered import key_of, lowered
 from constrained.formats.read.inputs import split_ids, split_text
 from constrained.formats.read.strict import deviation
 from constrained.formats.writing.derivation import derive
@@ -348,6 +349,51 @@ def test_left_recursion_reaches_a_bound(monkeypatch):
     rules = {"a": ((Ref("a"), Literal("x")), (Literal("x"),))}
     with pytest.raises(LimitExceeded, match="left-recursive"):
         derive(rules, "a", 0, lambda symbol, place: None if isinstance(symbol, Ref) else [], lambda place: False)
+
+
+def _definitions():
+    folder = pairs.shipped_folder()
+    found = [pairs.read_definition(folder / f"{name}.toml", folder) for name in ChatFormat.names()]
+    return list({key_of(definition): definition for definition in found}.values())
+
+
+@pytest.mark.parametrize("definition", _definitions(), ids=lambda definition: definition.grammar.stem)
+def test_lowered_grammars_are_what_the_texts_say(definition):
+    """Else: python tools/lowered_grammars.py."""
+    kept, read = lowered(definition), pairs.grammar_of_text(definition, definition.grammar.name)
+    assert kept is not None
+    assert (list(kept.rules), kept.recipe, kept.fingerprint) == (list(read.rules), read.recipe, read.fingerprint)
+    for one, other in zip(kept.symbols(), read.symbols(), strict=True):
+        assert one == other or _same_language(one.language, other.language)
+
+
+def _same_language(one, other):
+    """Unions and complements note their parts in no order: walked through together, state by state."""
+    seen, todo = set(), [(one, other)]
+    for pair in todo:
+        first, second = (list(state.edges()) for state in pair)
+        if pair[0].accepts != pair[1].accepts:
+            return False
+        begins = {low for low, _, _ in first + second} | {high + 1 for _, high, _ in first + second}
+        for char in begins:
+            to = tuple(next((to for low, high, to in side if low <= char <= high), None) for side in (first, second))
+            if (to[0] is None) != (to[1] is None):
+                return False
+            if to[0] != to[1] and to not in seen:
+                seen.add(to)
+                todo.append(to)
+    return True
+
+
+def test_where_a_text_was_changed_the_text_counts(tmp_path):
+    for path in pairs.shipped_folder().iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    shipped = next(definition for definition in _definitions() if definition.grammar.stem == "hermes")
+    edited = replace(shipped, grammar=tmp_path / shipped.grammar.name)
+    assert lowered(edited) is not None
+    (tmp_path / "json.lark").write_text((tmp_path / "json.lark").read_text("utf-8") + "\n", "utf-8")
+    for definition in (shipped, edited):  # of one folder at a time is noted what it holds
+        assert (lowered(definition) is None) == (definition is edited)
 
 
 def test_a_format_may_lie_anywhere(tmp_path):

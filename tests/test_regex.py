@@ -341,6 +341,22 @@ def test_expressions_survive_pickling(pattern):
     assert copy is language or [regex.matches(copy, t) for t in SHORT] == [regex.matches(language, t) for t in SHORT]
 
 
+@pytest.mark.parametrize("pattern", [r"(?!```)((?!\n```)\s)*\S((?!\n```)[\s\S])*", r"(?:(?!</x>).)*\b", "[ab]*(?<=b)(c|d)+"])
+def test_a_pickled_expression_has_as_many_states_as_before(pattern):
+    """Its tables are keyed by objects of the process, and unions are in an order of the process."""
+    language = parse_python(pattern)
+    assert _states(pickle.loads(pickle.dumps(language))) == _states(language)
+
+
+def _states(language):
+    met, todo = {language}, [language]
+    for state in todo:
+        new = {to for _, _, to in state.edges()} - met
+        met |= new
+        todo += new
+    return len(met)
+
+
 @pytest.mark.parametrize("row", ERRORS, ids=lambda row: row["pattern"])
 def test_messages(row):
     with pytest.raises(GrammarError) as caught:

@@ -62,7 +62,7 @@ def test_what_a_message_says_can_be_done(row, tmp_path):
 # -- all remedies of the source ----------------------------------------------------------------------------------------
 
 # of Python, of transformers, of patterns, of the command line, and an option of formats
-OTHERS = {"Event", "Random", "loads", "token_bytes", "ceil", "do_sample", "Script", "NAME", "tool_prompt", "from_pretrained"}
+OTHERS = {"Event", "Random", "loads", "token_bytes", "ceil", "do_sample", "Script", "NAME", "tool_prompt", "add_generation_prompt", "from_pretrained"}
 
 
 def _written():

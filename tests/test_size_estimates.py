@@ -66,8 +66,6 @@ COUNTED = {"contains": {"pattern": "a"}, "allOf": [{"contains": {"pattern": "b"}
 @pytest.mark.parametrize("schema", [
     {**DISTINCT, **COUNTED},
     {"properties": {"x": DISTINCT}, "patternProperties": {"x": COUNTED}},  # the two meet in a value, not in a schema
-    {"properties": {"x": DISTINCT}, "allOf": [{"properties": {"x": {"not": {"items": {"const": "a"}}}}}]},
-    {"properties": {"x": {**DISTINCT, "not": {"items": {"const": "a"}}}}},
     {"items": {**DISTINCT, "if": {"minItems": 1}, "then": {"contains": {"pattern": "a"}}, **COUNTED}},
 ])
 def test_what_distinct_items_may_not_stand_beside_is_found_when_it_is_compiled(schema):

@@ -415,10 +415,6 @@ REFUSED = [
         {"properties": {"x": {"contains": {"uniqueItems": True}, "maxContains": 1}}},
         "#/properties/x/contains/uniqueItems",
     ),
-    (
-        {"items": {"uniqueItems": True}, "contains": {"items": {"type": "integer"}}, "maxContains": 1},
-        "#/items/uniqueItems",
-    ),
     ({"not": {"properties": {"b": {"items": {"uniqueItems": True}}}}}, "#/not/properties/b/items/uniqueItems"),
     (
         {"dependentSchemas": {"a": {"not": {"properties": {"b": {"uniqueItems": True}}}}}},

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from constrained.formats.binding.names import check_names_of, check_tokens_of
-from constrained.formats.binding.rules import Alternatives, alternatives_of, with_empty_terminals
-from constrained.formats.defining.definition import ENTRY, Change, Definition, read_definition
+from constrained.formats.binding.rules import alternatives_of, with_empty_terminals
+from constrained.formats.defining.definition import ENTRY, Definition, read_definition
+from constrained.formats.lowered import lowered
 from constrained.grammar import Grammar, Literal, Rule, Symbol
-
-_Raw = dict[str, Any]  # rules whose terminals may look ahead, which no symbol of a grammar does
 
 
 @lru_cache(maxsize=1)
@@ -38,47 +37,32 @@ def read_pair(path: Path) -> tuple[Definition, Grammar]:
     """
     definition = read_definition(path, shipped_folder())
     is_shipped = definition.grammar.parent == shipped_folder()
-    read, raw = (_shipped if is_shipped else _grammar)(definition.grammar, tuple(sorted(definition.tokens)))
-    check_names_of(definition, alternatives_of(read.rules), path.name)
-    generic = replace(_varied(read, raw, definition.variant), adopts=True)
+    generic = (lowered(definition) if is_shipped else None) or grammar_of_text(definition, path.name)
     check_tokens_of(definition, alternatives_of(generic.rules), path.name)
     return definition, respelled(generic, {old: new for old, new in definition.tokens.items() if old != new})
 
 
-def _grammar(path: Path, specials: tuple[str, ...]) -> tuple[Grammar, _Raw]:
-    """Return the grammar of a file, and its rules before look-ahead made copies of them."""
-    from constrained.grammar.lark.reader import read_file  # the library is loaded where a format is
+def grammar_of_text(definition: Definition, name: str) -> Grammar:
+    """Return what the Lark text of a definition says, with what its variant has otherwise, also in the copies of rules
+    that look-ahead makes, which are made anew.
 
-    raw: _Raw = {}
-    read = read_file(path, ENTRY, specials, import_paths=[shipped_folder()], shown_to=raw.update)
-    return _with_rules(read, alternatives_of(read.rules)), raw
-
-
-def _with_rules(grammar: Grammar, rules: Alternatives) -> Grammar:
-    named = {name: Rule(name, alternatives) for name, alternatives in with_empty_terminals(rules).items()}
-    return replace(grammar, rules=named)
-
-
-# PERF: relatives differ in their definitions alone: 49 formats have 36 grammars, and load in 0.83 of the time.
-_shipped = lru_cache(maxsize=64)(_grammar)
-
-
-def _varied(grammar: Grammar, raw: _Raw, change: Change) -> Grammar:
-    """Return the grammar of a format that differs from its relative's in some rules, and in the copies of them that
-    look-ahead makes, which are made anew.
+    Raises: GrammarError: the text is wrong, or has no rule that the definition, a file of that name, names.
     """
-    from constrained.grammar.lark.lexing.lookahead import Demanding  # as above
+    from constrained.grammar.lark.lexing.lookahead import Demanding  # the library is loaded where a text is read
     from constrained.grammar.lark.lexing.trailing_context import resolved
+    from constrained.grammar.lark.reader import read_file
 
-    if not (change.drop or change.replace):
-        return grammar
-    rules = dict(raw)
-    for target, source in change.replace:
-        rules[target] = rules[source]
-    for name in change.drop:
-        rules[name] = ()
-    looks_ahead = any(isinstance(symbol, Demanding) for parts in raw.values() for part in parts for symbol in part)
-    return _with_rules(grammar, resolved(rules, grammar.start)[0] if looks_ahead else rules)
+    raw: dict[str, Any] = {}  # rules whose terminals may look ahead, which no symbol of a grammar does
+    specials, change = sorted(definition.tokens), definition.variant
+    read = read_file(definition.grammar, ENTRY, specials, import_paths=[shipped_folder()], shown_to=raw.update)
+    rules = with_empty_terminals(alternatives_of(read.rules))
+    check_names_of(definition, rules, name)
+    if change.drop or change.replace:
+        varied = raw | {target: raw[source] for target, source in change.replace} | dict.fromkeys(change.drop, ())
+        if any(isinstance(symbol, Demanding) for parts in raw.values() for part in parts for symbol in part):
+            varied = resolved(varied, read.start)[0]
+        rules = with_empty_terminals(varied)
+    return replace(read, rules={rule: Rule(rule, parts) for rule, parts in rules.items()}, adopts=True)
 
 
 def respelled(grammar: Grammar, spellings: Mapping[str, str]) -> Grammar:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Hashable
 from itertools import count
+from operator import attrgetter
 from typing import Any
 
 from constrained.caches import charge, forgets, leaves
@@ -156,6 +157,8 @@ class Expr:
     def __reduce__(self) -> tuple[object, ...]:
         if self.kind == CONCAT:
             return _restore_concat, (tuple(parts(self)),)
+        if self.kind in (UNION, INTERSECT):
+            return _restore_sorted, (self.kind, self.args)
         return interned, (self.kind, *self.args)
 
 
@@ -211,6 +214,10 @@ def keep(*expressions: Expr) -> None:
         found.update(dict.fromkeys(fresh))
         work += fresh
     _expressions.keep_too({(expr.kind, *expr.args): expr for expr in found})
+
+
+def _restore_sorted(kind: int, members: tuple[Expr, ...]) -> Expr:
+    return interned(kind, *sorted(members, key=attrgetter("serial")))  # which are those of this process
 
 
 def _restore_concat(factors: tuple[Expr, ...]) -> Expr:

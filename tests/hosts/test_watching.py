@@ -96,29 +96,3 @@ def test_a_pipeline_hands_the_processor_on(tiny_model, tiny_tokenizer, constrain
     for prompt in ("Hello", "How are you?"):
         (found,) = generate(prompt, return_full_text=False, do_sample=True, **options)
         assert re.fullmatch(PATTERN, found["generated_text"])
-
-
-def test_a_template_takes_messages_and_tools_and_a_message_comes_back(tiny_model, tiny_tokenizer):
-    templated = type(tiny_tokenizer)(
-        tokenizer_object=tiny_tokenizer.backend_tokenizer,
-        bos_token=tiny_tokenizer.bos_token,
-        eos_token=tiny_tokenizer.eos_token,
-    )
-    templated.chat_template = (
-        "{% for tool in tools %}{{ tool.function.name }};{% endfor %}{% for message in messages %}{{ message.content }}{% endfor %}"
-        "{% if add_generation_prompt %}Answer: {% endif %}"
-    )
-    seen = []
-    prepare = templated.apply_chat_template
-    templated.apply_chat_template = lambda *given, **more: seen.append(more["tools"]) or prepare(*given, **more)
-    message = c.generate(
-        tiny_model,
-        templated,
-        [{"role": "user", "content": "Paint!"}],
-        c.ChatFormat.load("hermes"),
-        tools=TOOLS,
-        tool_choice="required",
-        do_sample=True,
-    )
-    assert seen == [TOOLS]
-    assert message.tool_calls[0].name == "paint"

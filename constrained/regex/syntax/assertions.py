@@ -18,7 +18,7 @@ context.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from constrained.errors import LimitExceeded
 from constrained.regex.algebra import concat, repeat, union
@@ -117,6 +117,14 @@ class _Program:
     asked: dict[_Cont, frozenset[int]] = field(default_factory=dict)
     known: dict[tuple[_Cont, frozenset[int]], Expr | None] = field(default_factory=dict)
     rest: _Cont = _Cont(EMPTY, None, 0, 0, anything=True)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.prefixes, tuple(self.conts.values()), self.rest  # the keys are of this process
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.prefixes, conts, self.rest = state
+        self.conts = {(id(cont.tree), id(cont.next), cont.least, cont.most): cont for cont in conts}
+        self.asked_by, self.asked, self.known = {}, {}, {}
 
     def then(self, tree: PatternTree, after: _Cont) -> _Cont:
         """Return the continuation that reads a tree and goes on."""

@@ -1,0 +1,28 @@
+"""Write grammars/lowered.bin again: what reading the Lark texts of the shipped formats gives, see `formats.lowered`.
+
+    python tools/lowered_grammars.py
+
+To be run after a change to a .lark file or to what reads one, which tests/test_formats.py asks for; 20 s.
+"""
+
+from __future__ import annotations
+
+import pickle
+
+from constrained.formats.defining.definition import read_definition
+from constrained.formats.lowered import FILE, digest, key_of, packed
+from constrained.formats.pairs import grammar_of_text, shipped_folder, shipped_names
+
+
+def main() -> None:
+    """Read each text as each format has it, and write them all."""
+    folder = shipped_folder()
+    definitions = [read_definition(folder / f"{name}.toml", folder) for name in shipped_names()]
+    unlike = {key_of(definition): definition for definition in definitions}
+    entries = {key: packed(grammar_of_text(definition, key[0])) for key, definition in unlike.items()}
+    (folder / FILE).write_bytes(pickle.dumps((digest(folder), entries), protocol=5))
+    print(f"{len(entries)} grammars of {len(definitions)} formats")
+
+
+if __name__ == "__main__":
+    main()
