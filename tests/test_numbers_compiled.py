@@ -99,7 +99,7 @@ def test_numbers_that_are_left_out_are_read_with_the_others(monkeypatch: pytest.
 
 @pytest.mark.parametrize("spelling", [JSON_NUMBERS, PYTHON_NUMBERS], ids=["json", "python"])
 def test_exponents_of_any_size(spelling: NumberSpelling, monkeypatch: pytest.MonkeyPatch) -> None:
-    spans = [(low, high) for low in EXPONENTS[1:] for high in EXPONENTS if high is None or low <= high]
+    spans = [(low, high) for low in EXPONENTS[1:] for high in EXPONENTS if high is None or low <= high][::3]
 
     def outcomes() -> list[Any]:
         return [_texts(exponents._digits(low, high, spelling)) for low, high in spans]
@@ -112,7 +112,7 @@ def test_exponents_of_any_size(spelling: NumberSpelling, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("spelling", [JSON_NUMBERS, PYTHON_NUMBERS], ids=["json", "python"])
 def test_starts_of_exponents_of_any_size(spelling: NumberSpelling, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = [end for size in EXPONENTS[1:] for end in (size, -(size or 0))]
-    spans = [(low, high) for low in [None, *ends] for high in [None, *ends] if None in (low, high) or low <= high]
+    spans = [(low, high) for low in [None, *ends] for high in [None, *ends] if None in (low, high) or low <= high][::5]
 
     def outcomes() -> list[Any]:
         return [_texts(exponents.exponent(span, spelling)) for span in spans]
