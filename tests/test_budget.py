@@ -20,8 +20,7 @@ from benchmarks import always_finished
 from benchmarks.tool_sets import tool_sets
 from benchmarks.vocabularies import llama3
 from constrained.engine.budget.completion import Completions
-from constrained.engine.budget.lookahead import Lookahead
-from constrained.engine.budget.merged import MergedKernel
+from constrained.engine.budget.lookahead import Lookahead, MergedKernel
 from constrained.engine.twin.automaton import PlainKernel
 from constrained.work import spend
 

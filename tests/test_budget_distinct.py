@@ -14,10 +14,7 @@ import pytest
 from laws import unpacked
 
 import constrained as c
-from constrained.engine.budget.candidates import Candidates
-from constrained.engine.budget.characters import characters, closing, spelled
-from constrained.engine.budget.shortest_ways import Ways
-from constrained.engine.budget.text_ways import TextWays
+from constrained.engine.budget.ways import Candidates, TextWays, Ways, characters, closing, spelled
 from constrained.engine.twin.spelling import decode, variants
 from constrained.engine.twin.text import DONE, TextAt
 from constrained.machine import Dispatch, Quoting

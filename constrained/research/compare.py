@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.budget.merged import MergedKernel, frames
+from constrained.engine.budget.lookahead import MergedKernel, frames
 from constrained.engine.twin.automaton import Config, Frame
 from constrained.engine.twin.text import TextAt
 from constrained.errors import ConstrainedError, LimitExceeded, shown

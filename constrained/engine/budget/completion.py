@@ -21,11 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.budget.characters import Way, order, symbols
-from constrained.engine.budget.lookahead import FORGOTTEN, Lookahead
-from constrained.engine.budget.merged import frames
-from constrained.engine.budget.shortest_ways import Ways
-from constrained.engine.budget.successors import Successors, TokenSteps
+from constrained.engine.budget.lookahead import FORGOTTEN, Lookahead, Successors, TokenSteps, frames
+from constrained.engine.budget.ways import Way, Ways, order, symbols
 from constrained.engine.twin.automaton import DEAD, Config, Frame
 from constrained.engine.twin.spelling import decode, variants
 from constrained.engine.twin.text import TextAt

@@ -1,38 +1,260 @@
-"""The plain automaton, with a way to look ahead that does not tell apart texts that nothing tells apart.
+"""A state and the tokens that may come next → the states behind them, told apart no further than ways out need.
 
-Keys that no schema names, and strings of arrays whose items must be distinct, are remembered: every token inside one
-leads to a state of its own, 100,000 of them for a large vocabulary.  To look ahead over a token it is enough to know
-the few texts that a shortest way out would write, its *candidates*, and those that are refused: a text that can become
-none of these is forgotten, and when it ends it counts as one special text, `SOME`.  So the states behind all tokens are
-a few dozen, and their shortest ways are ways of the real states: they write candidates, of which it is known exactly
-which are used.
+    PlainKernel ── stacks merged ──► MergedKernel ── texts forgotten ──► Lookahead ── all tokens at once ──► TokenSteps
 
-A second such text in one token finds `SOME` used and is refused: such tokens look dead, and whoever asks has to step
-them exactly.
-
-A way out may write more texts than there are candidates, and so the one that was forgotten.  Then another stands for it
-in place of `SOME`: the first that is no candidate.  What is left is as long with that one as with any other, or longer,
-as the way out takes the shortest that are left: what is asked for is an upper bound.
-
-Invariant: `look_byte` reaches a live state only if `step_byte` does, and a way that `completion` finds there is a way
-from the real state.
-Tests: tests/test_budget.py, on vocabularies whose tokens begin and end keys and items.
+Tests: tests/test_budget.py: against the plain automaton, on vocabularies whose tokens begin and end keys and items, and
+against stepping every token by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from typing import Any
 
-from constrained.engine.budget.merged import MergedKernel, Place, frames
-from constrained.engine.budget.shortest_ways import Ways
+import numpy as np
+import numpy.typing as npt
+
+from constrained.engine.budget.ways import Ways
 from constrained.engine.tokens.byte_classes import BITS, INSIDE, LEADS
+from constrained.engine.tokens.trie import TokenTrie
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.engine.twin.automaton import Config, Frame
-from constrained.engine.twin.spelling import SCALARS, Spelling, clip, decode
+from constrained.engine.twin.automaton import DEAD, Config, Frame, PlainKernel
+from constrained.engine.twin.spelling import SCALARS, Spelling, clip, decode, variants
 from constrained.engine.twin.text import BODY, DONE, PAIR, PAIR_U, UTF8, TextAt, edges_between
-from constrained.machine import Dispatch, Language, LiteralSet, State, Text
+from constrained.machine import END, Dispatch, Edges, Language, LiteralSet, MarkerSafe, Quoting, State, Text
 from constrained.work import spend
+
+# ======================================================================================================================
+# The plain automaton over merged stacks: readings that share a machine state share one configuration.
+#
+# Under a grammar that reads a text in many ways, as behind nullable and left-recursive rules, the stacks of all
+# readings are more than anybody can list, so here a stack is a set of frames, linked by `Frame.beside`.  Frames that go
+# on alike have one parent, the merger of theirs: as many configurations as there are machine states, and as many frames
+# beside each other as there are places to go on in.  The bottom beside other frames is a frame that ends at once.
+#
+# Invariant: equal sets of frames are one object; `_close` returns each machine state with one stack.
+# Tests: tests/test_budget.py, against the twin.  Source: Tomita 1986 (graph-structured stacks), as the compiled kernel.
+# ======================================================================================================================
+
+Place = tuple["State | Dispatch", "Quoting | MarkerSafe | None", "bytes | None"]  # what a frame says but for its parent
+Found = dict["State | TextAt", "set[Frame | None]"]  # the stacks that machine states are met on
+
+_BOTTOM: Place = (END, None, None)
+
+
+def frames(stack: Frame | None) -> Iterator[Frame]:
+    """Yield the frames of a stack; none of the bottom alone."""
+    while stack is not None:
+        yield stack
+        stack = stack.beside
+
+
+class MergedKernel(PlainKernel):
+    """`PlainKernel` with merged stacks; see the head of the module."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self._places: dict[Place, int] = {}  # in the order in which they are met: that of frames beside each other
+        self._mergers: dict[frozenset[Frame | None], Frame | None] = {}
+        self._returning: dict[Frame | None, tuple[list[Config], bool]] = {None: ([], True)}
+        self._ranks: dict[State | TextAt, tuple[int, int]] = {}
+        super().__init__(*given, **options)
+
+    def cached_bytes(self) -> int:
+        return super().cached_bytes() + 200 * (len(self._frames) + len(self._mergers) + 4 * len(self._returning))
+
+    # -- stacks --------------------------------------------------------------------------------------------------------
+
+    def merge(self, stacks: frozenset[Frame | None]) -> Frame | None:
+        """Return the stack of the readings of all."""
+        known, todo = self._mergers, [stacks]
+        while todo:
+            wanted = todo.pop()
+            if len(wanted) == 1 or wanted in known:
+                continue
+            grouped: dict[Place, set[Frame | None]] = {_BOTTOM: {None}} if None in wanted else {}
+            count = 1
+            for stack in wanted:
+                for frame in frames(stack):
+                    grouped.setdefault((frame.after, frame.quoting, frame.record), set()).add(frame.parent)
+                    count += 1
+            spend(count)
+            parents = {place: frozenset(group) for place, group in grouped.items()}
+            missing = [group for group in parents.values() if len(group) > 1 and group not in known]
+            if missing:
+                todo += [wanted, *missing]
+                continue
+            spend(len(parents))
+            known[wanted] = self._stack({place: self._merged_already(group) for place, group in parents.items()})
+        return self._merged_already(stacks)
+
+    def _merged_already(self, stacks: frozenset[Frame | None]) -> Frame | None:
+        return next(iter(stacks)) if len(stacks) == 1 else self._mergers[stacks]
+
+    def changed(self, stack: Frame | None, place: Callable[[Frame], Place]) -> Frame | None:
+        """Return a stack with other places in its frames.  Cost: 5 µs a frame."""
+        if stack is None:
+            return None
+        found: dict[Place, set[Frame | None]] = {}
+        count, same = 0, True
+        for frame in frames(stack):
+            new, count = place(frame), count + 1
+            same &= new[2] == frame.record
+            found.setdefault(new, set()).add(frame.parent)
+        spend(5 * count)
+        if same:
+            return stack
+        if count == 1:
+            return self._frame(*new, stack.parent)
+        return self._stack({key: self.merge(frozenset(parents)) for key, parents in found.items()})
+
+    def _stack(self, parents: dict[Place, Frame | None]) -> Frame | None:
+        """Return the stack of some frames, each a place and its parent."""
+        if len(parents) > 1:
+            order = self._places
+            for place in parents:
+                order.setdefault(place, len(order))
+            parents = {place: parents[place] for place in sorted(parents, key=order.__getitem__)}
+        stack: Frame | None = None
+        for place, parent in parents.items():
+            stack = self._frame(*place, parent, stack)
+        return stack if stack is None or stack.after is not END or stack.beside else None
+
+    def _recording(self, stack: Frame | None, byte: int) -> Frame | None:
+        if all(frame.record is None for frame in frames(stack)):
+            return stack
+        data = bytes([byte])
+        return self.changed(
+            stack, lambda frame: (frame.after, frame.quoting, None if frame.record is None else frame.record + data)
+        )
+
+    # -- closures ------------------------------------------------------------------------------------------------------
+
+    def _expand(self, machine: State | TextAt) -> Edges:
+        return super()._expand(_begun(machine))
+
+    def _close(self, work: list[Config], final: bool = False) -> int:
+        found: Found = {}
+        calling: list[tuple[int, int, State | TextAt]] = []
+        merged: dict[State | TextAt, Frame | None] = {}
+        for config in work:
+            final |= self._add(found, calling, config)
+        while calling:  # callers first, so that each passes its whole stack on at once
+            *_, machine = heappop(calling)
+            stack = self.merge(frozenset(found[machine]))
+            if machine in merged and merged[machine] is stack:
+                continue
+            merged[machine] = stack
+            for callee, after in self._expand(machine).calls:
+                final |= self._add(found, calling, (callee, self._push(callee, after, stack)))
+        configs = [
+            (machine, self.merge(frozenset(stacks))) for machine, stacks in found.items() if self._reads(machine)
+        ]
+        return self._intern(frozenset(configs), final)
+
+    def _add(
+        self, found: Found, calling: list[tuple[int, int, State | TextAt]],
+        config: Config,
+    ) -> bool:
+        """Add a configuration and what it returns to; say whether a word ends.
+
+        calling: a heap of the machine states that call others and are new or have a larger stack.
+        """
+        machine, stack = config
+        reached, ends = [config], False
+        if self._expand(machine).accepting:
+            ends |= stack is None
+            for frame in frames(stack):
+                after = self._returned(machine, frame)
+                if after is not None:
+                    reached.append((after, frame.parent))
+                    if self._expand(after).accepting:
+                        more, ends_there = self._returns(frame.parent)
+                        reached += more
+                        ends |= ends_there
+        spend(len(reached))
+        for machine, stack in reached:
+            machine = _begun(machine)
+            stacks = found.setdefault(machine, set())
+            if stack not in stacks:
+                stacks.add(stack)
+                if self._expand(machine).calls:
+                    heappush(calling, (*self._rank(machine), machine))
+        self._check_count(len(found))
+        return ends
+
+    def _returns(self, stack: Frame | None) -> tuple[list[Config], bool]:
+        """Return what calls go on with that end on a stack, and end again at once; and whether a word ends there.
+
+        PERF: of a stack whose calls all may end that is one step more than of its parents, which are known.
+        """
+        known, todo = self._returning, [stack]
+        while todo:
+            at = todo.pop()
+            if at in known:
+                continue
+            again = [
+                frame.parent for frame in frames(at) if self._expand(frame.after).accepting  # type: ignore[arg-type]
+            ]
+            missing = [parent for parent in again if parent not in known]
+            if missing:
+                todo += [at, *missing]
+                continue
+            found: Found = {}
+            behind = [config for parent in again for config in known[parent][0]]
+            for machine, parent in [*((frame.after, frame.parent) for frame in frames(at)), *behind]:
+                found.setdefault(machine, set()).add(parent)  # type: ignore[arg-type]
+            spend(1 + len(found))
+            configs = [(machine, self.merge(frozenset(parents))) for machine, parents in found.items()]
+            known[at] = configs, any(known[parent][1] for parent in again)
+        return known[stack]
+
+    def _rank(self, machine: State | TextAt) -> tuple[int, int]:
+        """Return what sorts a machine state before those that it calls, unless they call each other in a circle: how
+        long the longest chain of calls is that it begins, negative, and a number of its own.
+        """
+        ranks, todo = self._ranks, [machine]
+        while todo:
+            at = todo[-1]
+            callees = [callee for callee, _ in self._expand(at).calls]
+            if at not in ranks:
+                ranks[at] = 0, len(ranks)  # for those that call it in a circle
+                todo += [callee for callee in callees if callee not in ranks]
+            else:
+                todo.pop()
+                ranks[at] = min((ranks[callee][0] for callee in callees), default=0) - 1, ranks[at][1]
+        return ranks[machine]
+
+
+def _begun(machine: State | TextAt) -> State | TextAt:
+    """Return the position at the beginning of a text without quotes; any other machine state as it is."""
+    if isinstance(machine, Text) and machine.quoting is Quoting.RAW:
+        return TextAt(variants(machine.quoting, machine.language)[0][0], machine.language)
+    return machine
+
+
+# ======================================================================================================================
+# The plain automaton, with a way to look ahead that does not tell apart texts that nothing tells apart.
+#
+# Keys that no schema names, and strings of arrays whose items must be distinct, are remembered: every token inside one
+# leads to a state of its own, 100,000 of them for a large vocabulary.  To look ahead over a token it is enough to know
+# the few texts that a shortest way out would write, its *candidates*, and those that are refused: a text that can
+# become none of these is forgotten, and when it ends it counts as one special text, `SOME`.  So the states behind all
+# tokens are a few dozen, and their shortest ways are ways of the real states: they write candidates, of which it is
+# known exactly which are used.
+#
+# A second such text in one token finds `SOME` used and is refused: such tokens look dead, and whoever asks has to step
+# them exactly.
+#
+# A way out may write more texts than there are candidates, and so the one that was forgotten.  Then another stands for
+# it in place of `SOME`: the first that is no candidate.  What is left is as long with that one as with any other, or
+# longer, as the way out takes the shortest that are left: what is asked for is an upper bound.
+#
+# Invariant: `look_byte` reaches a live state only if `step_byte` does, and a way that `completion` finds there is a way
+# from the real state.
+# Tests: tests/test_budget.py, on vocabularies whose tokens begin and end keys and items.
+# ======================================================================================================================
 
 SOME = "\uffff some text"  # stands for a text that was forgotten
 FORGOTTEN = b"\xff"  # a record that stands for any: no text begins with this byte
@@ -279,3 +501,205 @@ def _looping(spelling: Spelling, language: Language) -> int:
         if stays(low, high):
             found |= int(BITS[chr(low).encode()[0]]) | 1 << INSIDE
     return found
+
+
+# ======================================================================================================================
+# A state and the tokens that may come next → the states behind them, without stepping every token by itself.
+#
+# The trie is walked level by level, all nodes of a level at once, and only where tokens lie below that may come next:
+# the plain mask is known, so a byte that it forbids is never stepped.  Where only bytes lie below a node that lead back
+# to its state (`tokens.byte_classes`), such as letters in a string or blanks between members, nobody walks: all tokens
+# there lead to that state, but for those that end inside a character, which have the bytes of that character to go.
+#
+# A few tokens are stepped one by one; the arrays cost more than that.
+#
+# Cost: 1-4 ms with 128,000 tokens, for a state that is met for the first time; what bytes do is kept by the tracker.
+# Tests: tests/test_budget.py, against stepping every token.  Source: ours.
+# ======================================================================================================================
+
+Ints = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+
+_FEW_TOKENS = 200  # tokens; where fewer are left, they are stepped without arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Successors:
+    """Where the tokens that may come next lead."""
+
+    states: list[int]  # some may be those of beginnings of tokens only, or be there twice
+    used: list[int]  # places in `states` that tokens lead to
+    tokens: Ints  # (allowed,) ids, stop tokens that the grammar does not name left out
+    after: Ints  # (allowed,) places in `states`
+
+
+class TokenSteps:
+    """Steps states of a tracker over tokens; what `Completions` looks ahead with.
+
+    Invariant: `successors` says of every token what `after` says.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, tracker: Lookahead) -> None:
+        self._vocabulary, self._tracker = vocabulary, tracker
+        self._others = np.setdiff1d(np.arange(vocabulary.size), vocabulary.trie.ids).tolist()  # special tokens
+        self._looping: dict[int, int] = {}
+
+    def after(self, state: int, token: int) -> int:
+        """Return a state after a token whose ways are ways of the real one, DEAD where the grammar has none; see
+        `lookahead`.
+        """
+        data = self._vocabulary.tokens[token]
+        after = DEAD if data is None else self._look(state, data)
+        return after if after != DEAD else self._tracker.step_token(state, token)
+
+    def successors(self, state: int, allowed: Flags) -> Successors:
+        """Return where tokens lead, given which may come next, (vocabulary size,)."""
+        places, trie = _Places(state), self._vocabulary.trie
+        asked = allowed[trie.ids]
+        texts = trie.ids[asked]
+        leads = self._walked(places, asked)[asked] if len(texts) > _FEW_TOKENS else np.zeros(len(texts), np.int32)
+        missed = np.flatnonzero(leads == 0)
+        spend(20 + len(trie.ids) // 64 + 4 * len(missed))  # arrays over all tokens take a millisecond or two
+        leads[missed] = [places.of(self.after(state, token)) for token in texts[missed].tolist()]
+        named = [(token, self.after(state, token)) for token in self._others if allowed[token]]
+        tokens = np.append(texts, np.array([token for token, _ in named], np.int32))
+        leads = np.append(leads, np.array([places.of(after) for _, after in named], np.int32))
+        alive = leads > 0
+        if not alive.all():
+            tokens, leads = tokens[alive], leads[alive]
+        return _as_successors(places.states, tokens, leads)
+
+    def exactly(self, state: int, found: Successors, which: list[int]) -> Successors:
+        """Return where the tokens lead if those that lead to some places are stepped without looking ahead."""
+        states, leads = found.states.copy(), found.after.copy()
+        for at in np.flatnonzero(np.isin(leads, which)).tolist():
+            leads[at] = len(states)
+            states.append(self._tracker.step_token(state, int(found.tokens[at])))
+        return _as_successors(states, found.tokens, leads)
+
+    def _look(self, state: int, data: bytes) -> int:
+        for byte in data:
+            state = self._tracker.look_byte(state, byte)
+            if state == DEAD:
+                break
+        return state
+
+    def _walked(self, places: _Places, asked: Flags) -> Ints:
+        """Return the places of the states behind the tokens of the trie that are asked about, in its order; 0 where
+        looking ahead finds none.
+
+        `frontier` are the nodes of a level that have nodes below and are alive; `above` are the places of their states.
+        Tokens are numbered as in `trie.ids` here, so that a subtree is a range.
+        """
+        trie = self._vocabulary.trie
+        wanted = np.zeros(len(trie.ids) + 1, np.int32)  # how many tokens before each are asked about
+        np.cumsum(asked.view(np.int8), dtype=np.int32, out=wanted[1:])
+        behind = np.zeros(len(trie.ids) + 1, np.int32)  # at first differences of the places behind tokens of subtrees
+        single: list[tuple[Ints, Ints]] = []
+        loops = np.array([0, self._loops(places.states[1])], np.uint64)
+        frontier, above = np.zeros(0, np.int32), np.ones(0, np.int32)
+        for depth, level in enumerate(self._vocabulary.levels):
+            nodes, before = (
+                (level, np.ones(len(level), np.int32)) if depth == 0 else _below(trie, level, frontier, above)
+            )
+            left = wanted[trie.first[trie.end[nodes]]] - wanted[trie.first[nodes]]
+            nodes, before = nodes[left > 0], before[left > 0]
+            if left.sum() <= _FEW_TOKENS:
+                break
+            spend(20 + len(nodes) // 200)
+            reached = self._stepped(before.astype(np.int64) * 256 + trie.byte[nodes], places)
+            alive = reached > 0
+            nodes, reached = nodes[alive], reached[alive]
+            fresh = [self._loops(after) for after in places.states[len(loops) :]]
+            loops = np.append(loops, np.array(fresh, np.uint64))
+            same = (trie.below[nodes] & ~loops[reached]) == 0
+            np.add.at(behind, trie.first[nodes[same]], reached[same])
+            np.subtract.at(behind, trie.first[trie.end[nodes[same]]], reached[same])
+            frontier, above = nodes[~same], reached[~same]
+            single.append((frontier, above))
+        else:
+            nodes = before = frontier[:0]
+        behind = np.cumsum(behind[:-1], dtype=np.int32)
+        self._finish_characters(behind, asked, places)
+        for ends, reached in single:
+            _put(behind, trie.first[ends], trie.first[ends + 1], reached)
+        for node, place in zip(nodes.tolist(), before.tolist(), strict=True):
+            self._descend(behind, node, place, places)
+        return behind
+
+    def _descend(self, behind: Ints, node: int, place: int, places: _Places) -> None:
+        """Step node by node through a subtree, from the place above it."""
+        records, look = self._vocabulary.trie.records, self._tracker.look_byte
+        end, first, top, _ = records[node].tolist()
+        stop, path = end, [place]
+        while node < stop:
+            end, first, depth, byte = records[node].tolist()
+            del path[depth - top + 1 :]
+            after = look(places.states[path[-1]], byte)
+            if after == DEAD:
+                node = end
+                continue
+            spend(3)
+            path.append(places.of(after))
+            behind[first : records[node + 1, 1]] = path[-1]
+            node += 1
+
+    def _finish_characters(self, behind: Ints, asked: Flags, places: _Places) -> None:
+        """Put right where tokens of whole subtrees lead that end inside a character."""
+        numbers, which, ends = self._vocabulary.unfinished
+        found = asked[numbers] & (behind[numbers] > 0)
+        numbers = numbers[found]
+        pairs, back = np.unique(behind[numbers].astype(np.int64) * len(ends) + which[found], return_inverse=True)
+        after = [
+            places.of(self._look(places.states[pair // len(ends)], ends[pair % len(ends)])) for pair in pairs.tolist()
+        ]
+        behind[numbers] = np.array(after, np.int32)[back]
+
+    def _stepped(self, keys: npt.NDArray[np.int64], places: _Places) -> Ints:
+        """Return the places of the states after (place of a state) · 256 + byte."""
+        pairs, back = np.unique(keys, return_inverse=True)
+        look, states = self._tracker.look_byte, places.states
+        after = [places.of(look(states[pair >> 8], pair & 255)) for pair in pairs.tolist()]
+        return np.array(after, np.int32)[back]
+
+    def _loops(self, state: int) -> int:
+        """Return the kinds of characters that lead from a state back to it, as bits; some may be left out."""
+        known = self._looping.get(state)
+        if known is None:
+            known = self._looping[state] = 0 if state == DEAD else self._tracker.looping_kinds(state)
+        return known
+
+
+def _as_successors(states: list[int], tokens: Ints, leads: Ints) -> Successors:
+    used = np.zeros(len(states), np.bool_)
+    used[leads] = True
+    return Successors(states, np.flatnonzero(used).tolist(), tokens, leads)
+
+
+class _Places:
+    """States in the order in which they are met; place 0 is DEAD, place 1 the state that tokens are read from."""
+
+    def __init__(self, state: int) -> None:
+        self.states, self._places = [DEAD, state], {DEAD: 0, state: 1}
+
+    def of(self, state: int) -> int:
+        place = self._places.setdefault(state, len(self.states))
+        if place == len(self.states):
+            self.states.append(state)
+        return place
+
+
+def _below(trie: TokenTrie, level: Ints, frontier: Ints, above: Ints) -> tuple[Ints, Ints]:
+    """Return the nodes of a level below some nodes of the one before, and what is known of their parents."""
+    first, last = np.searchsorted(level, frontier + 1), np.searchsorted(level, trie.end[frontier])
+    counts = last - first
+    starts = np.cumsum(counts) - counts
+    return level[np.repeat(first - starts, counts) + np.arange(counts.sum())], np.repeat(above, counts)
+
+
+def _put(behind: Ints, first: Ints, end: Ints, values: Ints) -> None:
+    """Write each value into its range; most ranges have no token or one."""
+    count = end - first
+    behind[first[count > 0]] = values[count > 0]
+    for at in np.flatnonzero(count > 1).tolist():
+        behind[first[at] : end[at]] = values[at]

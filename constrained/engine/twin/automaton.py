@@ -37,7 +37,7 @@ Mask = npt.NDArray[np.uint32]  # (words,), bit i of word w = token 32 w + i is a
 
 class Frame:
     """What happens after a call: go on in `after`; `record` holds the bytes read so far where `after` wants to know
-    them, `beside` other frames of the same stack, where stacks are merged (`engine.budget.merged`).
+    them, `beside` other frames of the same stack, where stacks are merged (`engine.budget.lookahead`).
     """
 
     __slots__ = ("after", "quoting", "record", "parent", "beside")
