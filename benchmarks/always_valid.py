@@ -29,9 +29,9 @@ from typing import Any
 import jsonschema
 import numpy as np
 import torch
+from constrained.default_model import load
 
 from constrained import ChatFormat, ConstrainedError, Constraint, Rejected, Vocabulary, compile
-from constrained.default_model import load
 
 from . import vocabularies
 from .forged import differences, floats

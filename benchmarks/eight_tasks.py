@@ -19,10 +19,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from constrained.default_model import WIDTH, load
 from pydantic import BaseModel
 
 import constrained as c
-from constrained.default_model import WIDTH, load
 
 SCHEMA = {
     "type": "object",

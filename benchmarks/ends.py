@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from constrained.default_model import WIDTH, load
 
 from constrained import ChatFormat, Constraint, Vocabulary
-from constrained.default_model import WIDTH, load
 
 from .always_finished import SCHEMAS, cases
 

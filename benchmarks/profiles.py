@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from constrained.default_model import WIDTH, load_tokenizer
 from pydantic import (
     UUID4,
     Base64Bytes,
@@ -44,7 +45,6 @@ from pydantic import (
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from constrained import Grammar, Vocabulary, compile
-from constrained.default_model import WIDTH, load_tokenizer
 
 FREE_TOKENS = 40
 

@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-from constrained import ChatFormat, Constraint, Grammar, compile
 from constrained.default_model import load_trained
+
+from constrained import ChatFormat, Constraint, Grammar, compile
 
 from .always_finished import SCHEMAS
 from .tool_sets import tool_sets

@@ -11,8 +11,9 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from constrained import ChatFormat, Vocabulary
 from constrained.default_model import WIDTH, load_tokenizer
+
+from constrained import ChatFormat, Vocabulary
 
 # The 256 special tokens follow the 128,000 texts; the reserved ones fill up.
 _LLAMA3_NAMED = (

@@ -128,8 +128,9 @@ def tiny_model(tiny_tokenizer):
 
 @pytest.fixture(scope="session")
 def tiny_vocabulary(tiny_tokenizer):
-    from constrained import Vocabulary
     from constrained.default_model import WIDTH
+
+    from constrained import Vocabulary
 
     return Vocabulary.from_tokenizer(tiny_tokenizer, size=WIDTH)
 

@@ -15,9 +15,12 @@ import constrained
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 PACKAGE = Path(constrained.__file__).parent
+BESIDE = [PACKAGE.parent / name for name in ("research", "default_model")]
 SOURCES = {
-    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path.read_text("utf-8")
-    for path in sorted(PACKAGE.rglob("*.py*"))
+    ".".join(("constrained", *path.relative_to(folder.parent if folder in BESIDE else folder).with_suffix("").parts))
+    .removesuffix(".__init__"): path.read_text("utf-8")
+    for folder in (PACKAGE, *BESIDE)
+    for path in sorted(folder.rglob("*.py*"))
     if path.suffix in (".py", ".pyx")
 }
 PROSE = re.compile(r'"""(.*?)"""|#([^\n]*)', re.DOTALL)
@@ -31,14 +34,10 @@ def test_links_lead_somewhere(page, link):
 
 def test_the_map_is_the_tree():
     mapped = set(
-        re.findall(r"\]\(\.\./constrained/([\w/]+)\) ?[|,]", PAGES["architecture.md"].partition("## Where is")[0])
+        re.findall(r"\]\(\.\./(?:constrained/)?([\w/]+)\) ?[|,]", PAGES["architecture.md"].partition("## Where is")[0])
     )
-    folders = {str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.rglob("__init__.py")} - {
-        ".",
-        "benchmarks",
-        "grammars",
-    }
-    assert mapped == folders
+    folders = {str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.rglob("__init__.py")} - {".", "benchmarks"}
+    assert mapped - {"constrained"} == folders | {folder.name for folder in BESIDE}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def test_the_map_is_the_tree():
     [line for line in PAGES["architecture.md"].partition("## The tree")[2].split("\n") if line.startswith("| [")],
 )
 def test_named_modules_are_in_their_folder(line):
-    folder = PACKAGE / re.search(r"\(\.\./constrained(/[\w/]+)?\)", line)[0][len("(../constrained"):-1].lstrip("/")
+    folder = ROOT / re.search(r"\(\.\./([\w/]+)\)", line)[1]
     stems = {path.stem for path in folder.rglob("*.p[xy]*")} | {path.name for path in folder.iterdir() if path.is_dir()}
     said = set(re.findall(r"`(_?[a-z][a-z_]+)`", line.partition("|")[2].partition("|")[2]))
     assert said <= stems | {"repeat"}, said - stems

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from importlib.resources import files
 
 import pytest
 
 pytest.importorskip("typer")
 pytest.importorskip("transformers")
 
-import constrained
 from constrained.cli import run
 
 
@@ -20,7 +19,7 @@ def test_render_prints_text_and_ids(capsys, tmp_path):
     assert run(["render", str(file), "--format", "hermes"]) == 0
     text = capsys.readouterr().out
     assert text == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello <b><|im_end|>\n"
-    tokenizer = Path(constrained.__file__).parent / "default_model" / "tokenizer.json"
+    tokenizer = files("constrained.default_model") / "tokenizer.json"
     assert run(["render", str(file), "--format", "chatglm3", "--ids", str(tokenizer), "--loss"]) == 0
     marked = json.loads(capsys.readouterr().out)
     assert len(marked["loss"]) == len(marked["ids"])

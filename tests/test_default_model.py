@@ -14,9 +14,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from constrained import ChatFormat
 from constrained.default_model import WEIGHTS, WIDTH, build, load, load_tokenizer, load_trained, prompt_of, questions
 from constrained.default_model.evaluate import Exam, wilson
+
+from constrained import ChatFormat
 
 
 def test_the_shipped_tokenizer_is_what_build_makes():

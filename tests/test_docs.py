@@ -13,9 +13,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [path for path in sorted(DOCS.glob("*.md")) if "```python" in path.read_text(encoding="utf-8")]
+BESIDE = ("benchmarks", "research", "default_model")  # the package's, which stand beside it in a checkout
 MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for folder in ("constrained", "benchmarks")
+    for folder in ("constrained", *BESIDE)
     for path in sorted((ROOT / folder).rglob("*.py"))
     if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
 ]
@@ -40,7 +41,7 @@ def test_the_examples_of_a_page_run(path, capsys):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_docstrings_run(name, capsys):
-    name = name.replace("benchmarks", "constrained.benchmarks", 1) if name.startswith("benchmarks") else name
+    name = f"constrained.{name}" if name.startswith(BESIDE) else name
     module = pytest.importorskip(name, exc_type=ImportError)
     failed, ran = doctest.testmod(module)
     assert ran

@@ -15,7 +15,8 @@ import pytest
 import constrained
 
 ROOT = Path(constrained.__file__).parent
-MODULES = sorted(path for path in ROOT.rglob("*.py"))
+BESIDE = ("research", "default_model")  # in a checkout they stand beside the package
+MODULES = sorted(path for folder in (ROOT, *(ROOT.parent / name for name in BESIDE)) for path in folder.rglob("*.py"))
 COMPILED = sorted(path for kind in ("pyx", "pxd") for path in ROOT.rglob(f"*.{kind}"))
 
 # From the bottom up.  A module imports from its own line and the lines above it, never from a line below.
@@ -40,8 +41,12 @@ CORE_MAY_IMPORT = {"numpy", "lark", "referencing", "jsonschema_specifications", 
 READERS = {"vocabulary", "loaders", "tokenizers", "pydantic_types"}
 
 
+def _parts(path: Path) -> tuple[str, ...]:
+    return path.relative_to(ROOT if path.is_relative_to(ROOT) else ROOT.parent).with_suffix("").parts
+
+
 def _name(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(_parts(path))
 
 
 @cache
@@ -56,7 +61,7 @@ def _imports(
     """Return absolute dotted names of what a module imports at run time; on request the names of a module beside it,
     which may be modules, and what it imports for types only.
     """
-    package = ["constrained", *path.relative_to(ROOT).parts[:-1]]
+    package = ["constrained", *_parts(path)[:-1]]
     found = set()
     tree = _tree(path)
     for node in _run_time(tree.body) if top_level_only else set(ast.walk(tree)) - (set() if with_types else _type_only(tree)):
@@ -177,7 +182,7 @@ def test_compiled_functions_stay_readable():
     assert long == []
 
 
-@pytest.mark.parametrize("folder", ["constrained", "benchmarks"])
+@pytest.mark.parametrize("folder", ["constrained", "benchmarks", *BESIDE])
 def test_lines_can_be_read(folder):
     files = [path for kind in ("py", "pyx", "pxd") for path in (ROOT.parent / folder).rglob(f"*.{kind}")]
     wide = {path.name for path in files if max(map(len, path.read_text("utf-8").split("\n"))) > 120}
@@ -249,10 +254,8 @@ def test_using_the_engine_loads_no_host():
 def test_the_build_lists_every_package():
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))
     folders = {".".join(("constrained", *path.parent.relative_to(ROOT).parts)) for path in ROOT.rglob("__init__.py")}
-    assert set(project["tool"]["setuptools"]["packages"]) == folders | {
-        "constrained.benchmarks",
-        "constrained.grammars",
-    }
+    beside = {f"constrained.{name}" for name in ("benchmarks", "grammars", *BESIDE)}
+    assert set(project["tool"]["setuptools"]["packages"]) == folders | beside
 
 
 def test_workflows_and_contributors_call_targets_that_there_are():

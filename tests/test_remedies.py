@@ -67,19 +67,19 @@ OTHERS = {"Event", "Random", "loads", "token_bytes", "ceil", "do_sample", "Scrip
 
 def _written():
     """Yield the texts of which remedies in the source consist, each with the file."""
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted([*PACKAGE.rglob("*.py"), *(PACKAGE.parent / "research").glob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             named = isinstance(node, ast.keyword) and node.arg == "instead"
             if named or isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).lower().endswith("instead"):
                 parts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
-                yield from ((path.relative_to(PACKAGE), part) for part in parts if isinstance(part, str))
+                yield from ((path.relative_to(PACKAGE.parent), part) for part in parts if isinstance(part, str))
 
 
 def _public():
     """Yield what callers may call."""
     modules = [c, *map(importlib.import_module, ("constrained.work", "constrained.formats.message"))]
     for name in ("integrations", "research"):
-        for found in pkgutil.walk_packages([str(PACKAGE / name)], f"constrained.{name}."):
+        for found in pkgutil.walk_packages(importlib.import_module(f"constrained.{name}").__path__, f"constrained.{name}."):
             with contextlib.suppress(ImportError):  # the host is not installed
                 modules.append(importlib.import_module(found.name))
     for entry in (getattr(module, name) for module in modules for name in dir(module) if not name.startswith("_")):

@@ -12,12 +12,12 @@ import re
 import jsonschema
 import numpy as np
 import pytest
-
-import constrained as c
-from constrained.cli.samples import TOOLS
 from constrained.research import aligned, exact, rejection
 from constrained.research.models import NextTokens, entropy, normalised
 from constrained.research.trace import trace
+
+import constrained as c
+from constrained.cli.samples import TOOLS
 
 BYTES = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256])
 NESTED = 'start: "[" [item ("," item)*] "]"\nitem: start | /[01]/'
@@ -252,7 +252,6 @@ def test_nothing_allowed_is_said():
 
 def test_corrected_samplers_are_decoding_methods_of_transformers(tiny_model, tiny_tokenizer, tiny_vocabulary):
     import torch
-
     from constrained.research.samplers import asap, awrs
 
     constraint = c.compile(c.Grammar.choice(["yes", "no", "perhaps"]), tiny_vocabulary)
@@ -287,7 +286,6 @@ class Fed:
 @pytest.mark.parametrize("method", ["asap", "awrs"])
 def test_samplers_obey_their_host(method, tiny_model, tiny_tokenizer, tiny_vocabulary):
     import torch
-
     from constrained.research import samplers
 
     constraint = c.compile(c.Grammar.from_regex("[a-z]{3,8}"), tiny_vocabulary)
@@ -328,7 +326,6 @@ def test_caches_say_what_a_fresh_reading_says(tiny_model):
 
 def test_a_padding_token_that_is_attended_to_is_part_of_the_prompt(tiny_model, tiny_tokenizer, tiny_vocabulary, monkeypatch):
     import torch
-
     from constrained.research import samplers
 
     pad, seen = tiny_tokenizer.pad_token_id, []

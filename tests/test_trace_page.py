@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-
-import constrained as c
 from constrained.research.models import normalised
 from constrained.research.trace import trace
+
+import constrained as c
 
 VOID = {"meta", "rect", "polyline"}
 EVIL = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", '"&\'<b>', "\u2028\x00")

@@ -21,9 +21,10 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from constrained.default_model import WEIGHTS, load_tokenizer, prompt_of, shaped
-from constrained.default_model.questions import Example, draw, tables
 from constrained.formats import ChatFormat
+
+from . import WEIGHTS, load_tokenizer, prompt_of, shaped
+from .questions import Example, draw, tables
 
 BATCH, POOL = 16, 32  # sequences of a step; steps that are sorted by length together
 RATE, WARM = 2e-3, 100  # highest learning rate, and steps until it is reached; from there it falls to 0

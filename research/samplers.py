@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from constrained.errors import ConstrainedError
-from constrained.research.aligned import Aligned
-from constrained.research.models import NextTokens, Seed
-from constrained.research.rejection import draw
+
+from .aligned import Aligned
+from .models import NextTokens, Seed
+from .rejection import draw
 
 if TYPE_CHECKING:
     from constrained.engine.compiled import CompiledGrammar

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from constrained.research.trace import Step, Trace
+    from .trace import Step, Trace
 
 KINDS = (
     ("forced", "the grammar allows this token only"),

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from constrained.errors import LimitExceeded
-from constrained.research.models import NextToken, normalised
-from constrained.research.trace import unpacked
+
+from .models import NextToken, normalised
+from .trace import unpacked
 
 if TYPE_CHECKING:
     from constrained.engine.compiled import CompiledGrammar

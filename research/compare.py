@@ -29,8 +29,9 @@ from constrained.engine.twin.automaton import Config, Frame
 from constrained.engine.twin.text import TextAt
 from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.machine import END, State
-from constrained.research.words import Letter, length_of, spelled
 from constrained.work import metered, spend, working_on
+
+from .words import Letter, length_of, spelled
 
 if TYPE_CHECKING:
     from constrained.engine.compiled import CompiledGrammar

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.errors import ConstrainedError, NothingAllowed, shown
-from constrained.research.models import Floats, entropy, next_token_of, normalised, prompt_ids
+
+from .models import Floats, entropy, next_token_of, normalised, prompt_ids
 
 if TYPE_CHECKING:
     from constrained.engine.compiled import CompiledGrammar
@@ -102,7 +103,7 @@ class Trace:
 
     def html(self) -> str:
         """Return one self-contained page: nothing is loaded, nothing in a token is read as markup."""
-        from constrained.research.page import page
+        from .page import page
 
         return page(self)
 
@@ -111,7 +112,7 @@ class Trace:
         Path(path).write_text(self.html(), encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        from constrained.research.page import fragment
+        from .page import fragment
 
         return fragment(self)
 

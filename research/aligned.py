@@ -28,8 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.errors import NothingAllowed
-from constrained.research.models import Floats, NextToken, Seed
-from constrained.research.trace import unpacked
+
+from .models import Floats, NextToken, Seed
+from .trace import unpacked
 
 if TYPE_CHECKING:
     from constrained.engine.compiled import CompiledGrammar

@@ -27,11 +27,12 @@ from typing import Any
 import torch
 
 from constrained.api import Constraint, compile, logits_processor
-from constrained.default_model import load_trained, prompt_of
-from constrained.default_model.questions import Example, draw, is_ambiguous
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import Rejected, SchemaError
 from constrained.formats import ChatFormat, Message
+
+from . import load_trained, prompt_of
+from .questions import Example, draw, is_ambiguous
 
 MOST = 260  # tokens of a turn
 SHORT = ("interpreter", "text_before_call")  # options that are off: what a question asks for is one call

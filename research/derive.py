@@ -18,8 +18,9 @@ from constrained.engine.twin.text import TextAt
 from constrained.errors import GrammarError, shown
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Literal, Ref, Rule, Special
-from constrained.research.words import Letter, spelled
 from constrained.work import metered, spend, working_on
+
+from .words import Letter, spelled
 
 if TYPE_CHECKING:
     from constrained.engine.budget.completion import Completions

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from constrained.errors import ConstrainedError, NothingAllowed, shown
-from constrained.research.models import Floats, NextToken, Seed
-from constrained.research.trace import probabilities
+
+from .models import Floats, NextToken, Seed
+from .trace import probabilities
 
 if TYPE_CHECKING:
     from constrained.engine.compiled import CompiledGrammar
