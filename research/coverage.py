@@ -27,9 +27,8 @@ from typing import Any
 from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, SchemaError, VocabularyError, shown
-from constrained.grammar.ir import Grammar
-from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule
-from constrained.grammar.symbols import Symbol as Part
+from constrained.grammar.ir import Embedded, Grammar, Literal, Pattern, Ref, Rule
+from constrained.grammar.ir import Symbol as Part
 from constrained.work import metered, place, spend, working_on
 
 _BRANCH, _VALID = 10, 100  # units of work: to look at a branch, to ask whether a value is valid

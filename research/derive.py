@@ -16,8 +16,7 @@ from weakref import WeakKeyDictionary
 
 from constrained.engine.twin.text import TextAt
 from constrained.errors import GrammarError, shown
-from constrained.grammar.ir import Grammar
-from constrained.grammar.symbols import Literal, Ref, Rule, Special
+from constrained.grammar.ir import Grammar, Literal, Ref, Rule, Special
 from constrained.work import metered, spend, working_on
 
 from .words import Letter, spelled
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from constrained.engine.budget.completion import Completions
     from constrained.engine.budget.lookahead import Lookahead
     from constrained.engine.compiled import CompiledGrammar
-    from constrained.grammar.symbols import Symbol as Part
+    from constrained.grammar.ir import Symbol as Part
 
 TRIES = 1000
 LONGEST = 24  # choices of a walk

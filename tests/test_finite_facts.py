@@ -20,9 +20,8 @@ from constrained.errors import GrammarError
 from constrained.formats.binding.prompted import _left_of
 from constrained.grammar import Pattern
 from constrained.regex import Expr, char_class, concat, matches, parse_ecma, parse_python
-from constrained.regex.charset import MAX, category, contains
+from constrained.regex.charset import MAX, category, contains, unicode_property
 from constrained.regex.expr import single, step
-from constrained.regex.syntax.properties import unicode_property
 from constrained.schema.printing.lark_characters import hexadecimal
 from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.strings.formats import format_expr

@@ -11,11 +11,10 @@ import pytest
 from oracles import Acceptor, mutated
 
 from constrained import Grammar
-from constrained.grammar.lark.lexing.guarded_runs import guarded_run
-from constrained.grammar.lark.lexing.lookahead import SmallPattern
+from constrained.grammar.lark.lookahead import SmallPattern
 from constrained.regex import ANY_TEXT, char_class, complement, concat, intersect, is_empty, literal, repeat, union
-from constrained.regex.syntax.closed_runs import ClosedRun
-from constrained.regex.syntax.python_tree import parsed
+from constrained.regex.python import parsed
+from constrained.regex.runs import ClosedRun, guarded_run
 from constrained.work import Budget, metered
 
 GUARDS = ["a", "b", "ab", "[ab]", "a+b", "(?:a|bb)", "a{2}", "ba?", "c", "a?", "", "(?i:A)", "a*b"]

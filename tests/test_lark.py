@@ -16,7 +16,7 @@ from oracles import Acceptor, LarkOracle, all_texts, derived, mutated, words
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar import Grammar, Literal, Ref, Rule
 from constrained.grammar.analysis import Facts
-from constrained.grammar.lark.lexing.match_preference import preferred
+from constrained.grammar.lark.match_preference import preferred
 from constrained.machine import END, Bytes
 from constrained.regex import matches
 

@@ -16,12 +16,12 @@ from oracles import Acceptor, LarkOracle, all_texts
 from constrained import ChatFormat, Vocabulary, compile
 from constrained.errors import GrammarError, LimitExceeded, Rejected
 from constrained.grammar import Grammar
-from constrained.grammar.lark.lexing import lookahead
-from constrained.grammar.lark.lexing.small_alphabet import Rows, smallest
-from constrained.grammar.lark.text import LarkText
+from constrained.grammar.lark import lookahead
+from constrained.grammar.lark.small_alphabet import Rows, smallest
+from constrained.grammar.lark.source import LarkText
 from constrained.grammar.lower import RuleState
 from constrained.regex import ANY_TEXT, Expr
-from constrained.regex.syntax.assertion_tree import may_look_left
+from constrained.regex.assertions import may_look_left
 from constrained.work import Budget, metered
 
 SAME = {  # grammar: alphabet; what the library takes of all texts of up to five characters is what is taken

@@ -10,10 +10,17 @@ import pytest
 from oracles import Acceptor, LarkOracle, all_texts
 
 from constrained.grammar import Grammar, Pattern
-from constrained.grammar.lark.lexing.lookahead import Demanding, Pairs, terminal
-from constrained.grammar.lark.lexing.marked_reading import MARK_POINT
-from constrained.grammar.lark.lexing.open_demands import Demands, alphabet_of
-from constrained.grammar.lark.lexing.small_alphabet import Alphabet, Rows, automaton, behind, both, free_row, smallest
+from constrained.grammar.lark.lookahead import Demanding, Demands, Pairs, alphabet_of_symbols, terminal
+from constrained.grammar.lark.small_alphabet import (
+    MARK_POINT,
+    Alphabet,
+    Rows,
+    automaton,
+    behind,
+    both,
+    free_row,
+    smallest,
+)
 from constrained.regex import parse_python
 from constrained.regex.charset import MAX, contains, normal
 
@@ -91,7 +98,7 @@ def test_pairs_of_a_text_and_a_rest(pattern: str) -> None:
     """A text is found as the match in place, or as that in an ever shorter piece of what was matched."""
     symbol = terminal(pattern)
     assert isinstance(symbol, Demanding) and isinstance(symbol.pairs, Pairs)
-    alphabet = alphabet_of([symbol])
+    alphabet = alphabet_of_symbols([symbol])
     demands, rows = Demands(alphabet), symbol.pairs.over(alphabet)
     for text in all_texts("abc", 3):
         row: int | None = 0
@@ -106,7 +113,7 @@ def test_pairs_of_a_text_and_a_rest(pattern: str) -> None:
 
 def test_equal_demands_are_one() -> None:
     symbols = [terminal(pattern) for pattern in (r"a\b", r"b(?!\w)", r"c(?![a-c])")]
-    alphabet = alphabet_of(symbols)
+    alphabet = alphabet_of_symbols(symbols)
     demands = Demands(alphabet)
     found = []
     for symbol in symbols:

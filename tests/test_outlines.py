@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from constrained import Grammar, Rejected, Vocabulary, compile
-from constrained.grammar.symbols import Pattern, Rule
+from constrained.grammar.ir import Pattern, Rule
 from constrained.regex import matches
 from constrained.schema.strings.idn_labels import idn_hostname
 

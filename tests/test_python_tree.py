@@ -10,7 +10,7 @@ import pytest
 
 from constrained.grammar import Grammar
 from constrained.regex import parse_ecma, parse_python
-from constrained.regex.syntax.python_tree import TESTED, op, parsed
+from constrained.regex.python import TESTED, op, parsed
 
 N = op.MAXREPEAT
 A = (op.LITERAL, 97)

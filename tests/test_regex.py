@@ -21,11 +21,9 @@ import pytest
 from constrained import regex
 from constrained.errors import GrammarError
 from constrained.regex import ANY_TEXT, char_class, charset, concat, derive, parse_ecma, parse_python
-from constrained.regex.boolean import _meet, complement, intersect, less
-from constrained.regex.guarded import ESCAPED, Guarded
-from constrained.regex.markers import markers_of
+from constrained.regex.algebra import _meet, complement, intersect, less
+from constrained.regex.markers import ESCAPED, Guarded, markers_of
 from constrained.regex.saturate import has_length
-from constrained.regex.syntax import properties
 from tests.oracles import reachable
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -373,13 +371,13 @@ def test_properties_agree_with_the_running_unicode_data():
     import unicodedata
 
     for name in ("Lu", "Ll", "Nd", "Zs", "Pd", "Sc", "Mn"):
-        ours = properties.unicode_property(name)
+        ours = charset.unicode_property(name)
         points = [point for point in range(0x20000) if unicodedata.category(chr(point)) == name]
         moved = [point for point in points if not charset.contains(ours, point)]
         assert len(moved) <= 3, name  # versions of Unicode differ: now and then a character changes its category
-    assert properties.unicode_property("gc=Lu") == properties.unicode_property("Uppercase_Letter")
-    assert properties.unicode_property("Script=Lu") is None
-    assert properties.unicode_property("gc=Greek") is None
+    assert charset.unicode_property("gc=Lu") == charset.unicode_property("Uppercase_Letter")
+    assert charset.unicode_property("Script=Lu") is None
+    assert charset.unicode_property("gc=Greek") is None
 
 
 CASED = [

@@ -16,8 +16,8 @@ from fuzz import ecma_patterns, patterns
 from constrained import Grammar, LimitExceeded, regex
 from constrained.regex import complement, intersect, parse_ecma, parse_python, repeat
 from constrained.regex.expr import ANY, NEVER, single, step
+from constrained.regex.facts import universal_over, universal_up_to
 from constrained.regex.saturate import at_least, at_most, outnumbers
-from constrained.regex.universal import universal_over, universal_up_to
 from constrained.work import Budget, metered, working_on
 
 WORDS = [f"w{number * 7919 % 100_000:05}" for number in range(5_000)]

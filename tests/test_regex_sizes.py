@@ -9,8 +9,7 @@ import pytest
 from constrained import caches, regex
 from constrained.errors import LimitExceeded
 from constrained.regex import expr, parse_ecma, parse_python
-from constrained.regex.algebra import union
-from constrained.regex.boolean import complement, intersect
+from constrained.regex.algebra import complement, intersect, union
 from constrained.work import Budget, metered, working_on
 from tests.oracles import reachable
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from constrained.regex import matches
-from constrained.regex.charset import contains
-from constrained.regex.syntax.properties import joining_type
+from constrained.regex.charset import contains, joining_type
 from constrained.schema.strings.idn_labels import idn_hostname
 
 regex = pytest.importorskip("regex")

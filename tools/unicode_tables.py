@@ -1,4 +1,4 @@
-r"""Write constrained/regex/syntax/unicode.txt again: the characters of each property it names, scanned from `regex`.
+r"""Write constrained/regex/unicode.txt again: the characters of each property it names, scanned from `regex`.
 
     python tools/unicode_tables.py [--check]
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import regex
 
-FILE = Path(__file__).parents[1] / "constrained" / "regex" / "syntax" / "unicode.txt"
+FILE = Path(__file__).parents[1] / "constrained" / "regex" / "unicode.txt"
 HEADER = (
     "# Unicode properties that ECMA-262 names, and joining types; scanned from regex {version}"
     " by tools/unicode_tables.py."

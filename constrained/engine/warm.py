@@ -31,7 +31,7 @@ from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.typical import TypicalText, following_keys
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, VocabularyError, shown
-from constrained.grammar.symbols import Embedded
+from constrained.grammar.ir import Embedded
 from constrained.work import Budget, Preempted, metered
 
 if TYPE_CHECKING:

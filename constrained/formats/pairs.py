@@ -48,8 +48,10 @@ def grammar_of_text(definition: Definition, name: str) -> Grammar:
 
     Raises: GrammarError: the text is wrong, or has no rule that the definition, a file of that name, names.
     """
-    from constrained.grammar.lark.lexing.lookahead import Demanding  # the library is loaded where a text is read
-    from constrained.grammar.lark.lexing.trailing_context import resolved
+    from constrained.grammar.lark.lookahead import (
+        Demanding,  # the library is loaded where a text is read
+        resolved,
+    )
     from constrained.grammar.lark.reader import read_file
 
     raw: dict[str, Any] = {}  # rules whose terminals may look ahead, which no symbol of a grammar does

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from constrained.grammar import compose, filling
-from constrained.grammar.ir import Grammar, operations
-from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule, Special, Symbol
+from constrained.grammar import compose
+from constrained.grammar.ir import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol, operations
 
 __all__ = ["Embedded", "Grammar", "Literal", "Pattern", "Ref", "Rule", "Special", "Symbol"]
 
@@ -41,7 +40,7 @@ def _lower(grammar: Grammar) -> Any:
 
 
 def _of_machine(machine: Any) -> Any:
-    from constrained.grammar.single import of_machine
+    from constrained.grammar.compose import of_machine
 
     operations["of_machine"] = of_machine  # as above
     return of_machine(machine)
@@ -68,5 +67,5 @@ operations.update(
     either=compose.either,
     optional=compose.optional,
     repeated=compose.repeated,
-    marked=filling.with_specials,
+    marked=compose.with_specials,
 )

@@ -17,8 +17,7 @@ from itertools import chain
 from typing import Any
 
 from constrained.errors import GrammarError
-from constrained.grammar.ir import Grammar
-from constrained.grammar.symbols import Literal, Pattern, Ref, Sequence, Symbol
+from constrained.grammar.ir import Grammar, Literal, Pattern, Ref, Sequence, Symbol
 from constrained.machine import Language
 from constrained.regex import ANY, Expr, concat, intersect, repeat, union
 from constrained.regex.expr import parts

@@ -7,6 +7,22 @@ expression or a chat format.
 Tested against the definitions, word by word (`tests/test_compose.py`).
 Source of `substring_of`: suffix automata, A. Blumer et al., "The smallest automaton recognizing the subwords of a text"
 (1985).
+
+Grammars that are alike but for one machine that they embed, as those of requests that bring other tools.
+
+    template: rules with a hole ─┬─ machine of a request ─► its grammar
+                                 └─ machine of another   ─► its grammar
+
+What the rules around the machine say is checked, and its places are numbered, once for all of them.
+
+PERF: the 30 rules of a chat format around its calls took 0.3 ms of each request, of 4 ms with 50 tools that are new.
+Plain twin: `Grammar.replace`; compared in tests/test_filling.py.
+
+Grammars that are nothing but an embedded machine, as all of JSON Schemas are, made without looking at their parts.
+
+PERF: the checks of rules that somebody wrote by hand, and what `compile` asks of any rules, are twenty functions of
+Python, about a fifteenth of the time in which a small schema compiles where none of them is in the processor's cache.
+Compared with the checked way, field by field, in tests/test_compose.py.
 """
 
 from __future__ import annotations
@@ -16,11 +32,22 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError, LimitExceeded, shown
-from constrained.grammar.ir import Grammar
-from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule, Symbol, texts_of
+from constrained.grammar.ir import (
+    Embedded,
+    EmbeddedLanguage,
+    Grammar,
+    Literal,
+    Pattern,
+    Ref,
+    Rule,
+    Symbol,
+    named_within,
+    texts_of,
+)
+from constrained.grammar.lower import Alone
 from constrained.machine import Quoting, State, Text
 from constrained.work import metered, place, spend, working_on
 
@@ -375,3 +402,78 @@ def suffix_automaton(source: str) -> list[dict[str, int]]:
                 link[target] = link[new] = twin
         last = new
     return edges
+
+
+_KEPT = ("start", "specials", "widened", "source", "adopts", "stops", "cut")
+
+
+class Filling(NamedTuple):
+    """How a grammar was made: `symbol` stands where the template has the `hole`, in one rule."""
+
+    template: Grammar
+    rule: str
+    hole: Embedded
+    symbol: Embedded
+
+    def within(self, symbols: tuple[Symbol, ...]) -> tuple[Symbol, ...]:
+        """Return symbols with the hole filled."""
+        return tuple([self.symbol if symbol is self.hole else symbol for symbol in symbols])
+
+    def grammar(self) -> Grammar:
+        """Return the grammar; nothing of the template is looked at again."""
+        template, name = self.template, self.rule
+        rule = Rule(name, tuple(map(self.within, template.rules[name].alternatives)))
+        made = object.__new__(Grammar)
+        made.__dict__.update({field: getattr(template, field) for field in _KEPT})
+        made.__dict__.update(
+            rules={**template.rules, name: rule}, _symbols=self.within(template._symbols), filling=self,
+            _texts=template._texts.union(texts_of(self.symbol)) - template.specials,
+        )  # fmt: skip
+        return made
+
+
+def fill(template: Grammar, rule: str, hole: Embedded, machine: EmbeddedLanguage) -> Grammar:
+    """Return the template with a machine in its hole, a symbol that is told by identity and stands in one rule."""
+    filling = Filling(template, rule, hole, Embedded(hole.name, machine))
+    if machine.widened or not named_within(filling.symbol) <= template.specials:
+        return template.replace(rule, tuple(map(filling.within, template.rules[rule].alternatives)))
+    return filling.grammar()
+
+
+def with_specials(grammar: Grammar, specials: frozenset[str]) -> Grammar:
+    """Return a grammar with more special tokens than it has."""
+    filling = grammar.filling
+    if filling is None or not specials.isdisjoint(texts_of(filling.symbol)):
+        return replace(grammar, specials=specials)
+    return filling._replace(template=filling.template.with_specials(specials)).grammar()
+
+
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+def of_machine(machine: Any) -> Grammar:
+    """Return the grammar of a schema's machine, as of a rule "start" that is nothing but the symbol of the machine.
+
+    What is computed of a grammar when it is first asked for is entered at once.
+    """
+    symbol = Embedded("value", machine)
+    symbols, specials = (symbol,), machine.specials
+    grammar = Grammar.__new__(Grammar)
+    grammar.__dict__.update(
+        rules={"start": Rule("start", (symbols,))},
+        start="start",
+        specials=specials,
+        widened=machine.widened,
+        source=None,
+        adopts=True,
+        stops=_NO_NAMES,
+        cut=(),
+        recipe=("schema", machine),
+        _symbols=symbols,
+        _texts=machine.markers - specials,
+        _lowering=Alone(symbol, specials),
+        heavy=symbols if machine.heavy else (),
+        reading_units=machine.reading_units,
+        has_own_rules=False,
+    )
+    return grammar

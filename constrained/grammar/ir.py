@@ -7,40 +7,244 @@ spell them as rules), so that each consumer has five kinds of symbol to treat an
 Left out: names of tree nodes, priorities, everything that shapes a parse tree but not the language.
 
 Tested by `tests/test_lark.py` and by every test that compiles a grammar.
+
+Rules and the five kinds of symbol in them, frozen.
+
+A symbol is a text, any text of a language, a special token, whatever a rule derives, or whatever a machine of another
+layer accepts.
+
+Whether the parts of a grammar are what they must be: whoever writes rules by hand may write anything.
+
+Cost: 0.3 µs a symbol, which readers and operations pay too, though they make none that is wrong.  Left out: whether a
+grammar has words, which `lower` finds.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from constrained.errors import GrammarError, shown
-from constrained.grammar.checks import check_fields, names_of, rules_of
-from constrained.grammar.symbols import (
-    Embedded,
-    Pattern,
-    Ref,
-    Rule,
-    Sequence,
-    Special,
-    Symbol,
-    identity,
-    is_heavy,
-    named_within,
-    texts_of,
-)
-from constrained.machine import State, Widened
+from constrained.machine import Language, State, Widened
 from constrained.once import once
+from constrained.regex import Expr
+from constrained.regex.facts import LARGE_PATTERN, size
 from constrained.tables import table
 
 if TYPE_CHECKING:
-    from constrained.grammar.filling import Filling
+    from constrained.grammar.compose import Filling
     from constrained.grammar.lark.printer import PrintedLark
     from constrained.grammar.lower import Alone, Lowering
+
+class EmbeddedLanguage(Protocol):
+    """A language that another layer lowers and prints itself: JSON text of a schema, for example.
+
+    A machine may have `markers`, texts that can be special tokens, and then has ``with_specials(names)``, which returns
+    the same language with some of them as tokens; and `specials`, the names of those that it writes in any case.
+    """
+
+    @property
+    def widened(self) -> tuple[Any, ...]: ...
+
+    def state(self) -> State:
+        """Return the start state, which never accepts the empty word; called when a generation first gets there."""
+        ...
+
+    def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
+        """Return Lark definitions; the first one defines the rule `prefix`, the names of all others start with it and
+        "_".
+
+        lookahead: whether terminals may look ahead, which shortens much.
+        Lines ``// wider: reason`` and ``// narrower: reason`` say where they differ from the machine's language.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A text, in UTF-8; or the special token of that name, if the grammar counts it among its `specials`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Any text of a language, in UTF-8.
+
+    `source` is a Python regular expression for people and printers.  Of a part of a terminal
+    (`lark.lookahead`) it is the terminal's, after a comment that tells the parts apart.  Invariant: equal
+    sources mean equal languages.
+    """
+
+    language: Language
+    source: str
+    # the name of the terminal, if it is read as its longest match only; see `lark.lookahead`
+    narrowed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special token that has no spelling in the grammar, by its name in the vocabulary."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Whatever a rule derives."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Whatever a machine of another layer accepts; never the empty word."""
+
+    name: str
+    machine: EmbeddedLanguage
+
+
+Symbol = Literal | Pattern | Special | Ref | Embedded
+Sequence = tuple[Symbol, ...]  # () derives the empty text
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A name and what it derives: any of the alternatives."""
+
+    name: str
+    alternatives: tuple[Sequence, ...]
+
+
+def texts_of(symbol: Symbol) -> Collection[str]:
+    """Return the texts of a symbol that can be special tokens."""
+    if isinstance(symbol, Embedded):
+        markers: frozenset[str] = getattr(symbol.machine, "markers", frozenset())
+        return markers
+    return (symbol.text,) if isinstance(symbol, Literal) else ()
+
+
+def is_heavy(symbol: Symbol) -> bool:
+    """Say whether a symbol looks like much work."""
+    if isinstance(symbol, Embedded):
+        return bool(getattr(symbol.machine, "heavy", False))
+    return isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) and size(symbol.language) >= LARGE_PATTERN
+
+
+def identity(symbol: Symbol) -> object:
+    """Return what distinguishes a symbol, in terms that print the same in every process."""
+    if isinstance(symbol, Pattern):
+        return ("pattern", symbol.source)
+    if isinstance(symbol, Embedded):
+        return ("embedded", getattr(symbol.machine, "fingerprint", None) or symbol.machine.to_lark("value"))
+    return symbol
+
+
+def named_within(symbol: Symbol) -> frozenset[str]:
+    """Return the special tokens that an embedded machine writes and cannot do without."""
+    return frozenset(getattr(symbol.machine, "specials", ())) if isinstance(symbol, Embedded) else frozenset()
+
+
+def name_of(symbol: Symbol) -> str:
+    """Return what a symbol is called, for people who debug."""
+    match symbol:
+        case Literal(text):
+            return text
+        case Pattern(source=source):
+            return f"/{source}/"
+        case Ref(rule):
+            return rule
+        case Special(name) | Embedded(name):
+            return f"<{name}>"
+
+
+_NAMED = {Literal: "text", Special: "name", Ref: "rule", Pattern: "source", Embedded: "name"}  # a text in each
+_FIELDS = {"start": str, "widened": tuple, "adopts": bool, "cut": tuple}
+_ASKED = {Pattern: ("language", "edges"), Embedded: ("machine", "state")}  # a part, and what it must have
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SYMBOLS = "Literal, Pattern, Special, Ref or Embedded"
+
+
+def check_fields(grammar: Any) -> None:
+    """Look at what a grammar was given.
+
+    Raises: GrammarError: for the first thing that is something else.
+    """
+    for name, kind in _FIELDS.items():
+        given = getattr(grammar, name)
+        if not isinstance(given, kind):
+            raise _wrong(f"{name} of a grammar is", given, f"a {kind.__name__}")
+    if not isinstance(grammar.source, (str, NoneType)):
+        raise _wrong("source of a grammar is", grammar.source, "the text that it was read from, or None")
+    names_of(grammar.specials, "specials of a grammar")
+    names_of(grammar.stops, "stops of a grammar")
+    _check_rules(grammar.rules)
+
+
+def _check_rules(rules: Any) -> None:
+    if type(rules) is not dict and not isinstance(rules, Mapping):
+        raise _wrong("rules are", rules, '{"start": Rule("start", ((Literal("a"),),))}')
+    for name, rule in rules.items():
+        if type(rule) is not Rule or type(name) is not str or rule.name != name:
+            raise _wrong(f"rule {shown(name)} is", rule, "a Rule of that name: Rule(name, alternatives)")
+        alternatives: Any = rule.alternatives
+        for sequence in alternatives if type(alternatives) is tuple else (alternatives,):
+            if type(sequence) is not tuple:
+                raise _wrong(f"an alternative of rule '{name}' is", sequence, "tuples of symbols, in a tuple")
+            for symbol in sequence:
+                kind = type(symbol)  # PERF: nearly all are of these two kinds, whose texts are looked at here
+                if not (
+                    kind is Ref and type(symbol.rule) is str
+                    or kind is Literal and type(symbol.text) is str and symbol.text.isascii()
+                ):
+                    _check_symbol(name, symbol)
+
+
+def _check_symbol(rule: str, symbol: Any) -> None:
+    text = _NAMED.get(type(symbol))
+    if text is None:
+        raise _wrong(f"a symbol of rule '{rule}' is", symbol, f'{_SYMBOLS}; of a text: Literal("…")')
+    value = getattr(symbol, text)
+    if not isinstance(value, str) or (type(symbol) is Literal and _SURROGATE.search(value)):
+        raise _wrong(f"the {text} of a {type(symbol).__name__} in rule '{rule}' is", value, "a str that bytes spell")
+    part, needed = _ASKED.get(type(symbol), (text, "__len__"))
+    if not hasattr(getattr(symbol, part), needed):
+        instead = "Grammar.from_regex(…), Grammar.from_json_schema(…), which make such symbols"
+        raise _wrong(f"the {part} of a {type(symbol).__name__} in rule '{rule}' is", getattr(symbol, part), instead)
+
+
+def rules_of(given: Any) -> dict[str, Rule]:
+    """Return rules by their names."""
+    listed = list(given) if isinstance(given, Iterable) else [given]
+    for rule in listed:
+        if not isinstance(rule, Rule):
+            raise _wrong("a rule is", rule, "Rule(name, alternatives)")
+    return {rule.name: rule for rule in listed}
+
+
+def names_of(given: object, what: str) -> frozenset[str]:
+    """Return names of special tokens as a set.
+
+    Raises: GrammarError: they are something else; one text alone would be taken for its letters.
+    """
+    if type(given) is frozenset and not given:  # PERF: of nearly all grammars
+        return given
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        listed = list(given)
+        if {str}.issuperset(map(type, listed)) or all(isinstance(name, str) for name in listed):
+            return frozenset(listed)
+    raise _wrong(f"{what} are", given, 'a collection of names: ["<s>", "</s>"]')
+
+
+def _wrong(what: str, given: object, instead: str) -> GrammarError:
+    return GrammarError(f"{what} {shown(given)}", instead=instead)
+
 
 #: What reads, prints, lowers and combines grammars, by name.  All that is built on `Grammar`, which therefore does not
 #: import it: the package fills this in when it is imported (`grammar/__init__.py`).

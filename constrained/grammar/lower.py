@@ -27,8 +27,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from constrained.grammar.analysis import Facts, expression, factored, filled
-from constrained.grammar.ir import Grammar
-from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Special, Symbol, name_of
+from constrained.grammar.ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol, name_of
 from constrained.machine import END, Bytes, Edges, Quoting, State, Text
 from constrained.regex import Expr
 from constrained.work import spend

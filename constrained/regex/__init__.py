@@ -1,23 +1,31 @@
 """Regular expressions: two syntaxes in, one algebra of lazily derived automata out.
 
-    pattern ── syntax.python | syntax.ecma ──► syntax.assertions ──► algebra, boolean (expressions)
+    pattern ── python | ecma ──► assertions ──► algebra (expressions)
     expressions ── derive, liveness ──► edges ──► engine
 
-`expr` holds them, `charset` and `syntax.properties` are its characters, `saturate` makes the keys of masks, `show`
-prints.
+`expr` holds them, `charset` is its characters, `saturate` makes the keys of masks, `show` prints.
 """
 
-from constrained.regex.algebra import char_class, concat, literal, literals, optional, repeat, union
-from constrained.regex.boolean import complement, intersect
+from constrained.regex.algebra import (
+    char_class,
+    complement,
+    concat,
+    intersect,
+    literal,
+    literals,
+    optional,
+    repeat,
+    union,
+)
 from constrained.regex.derive import raw_edges
+from constrained.regex.ecma import parse_ecma
 from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, RULES, Expr, matches
+from constrained.regex.facts import may_use, universal_over
 from constrained.regex.liveness import example, is_empty, is_finite, live_edges, public_edges
 from constrained.regex.markers import Markers, markers_of, without
+from constrained.regex.python import parse_python
 from constrained.regex.saturate import saturated
 from constrained.regex.show import pattern_text, short_text
-from constrained.regex.syntax.ecma import parse_ecma
-from constrained.regex.syntax.python import parse_python
-from constrained.regex.universal import may_use, universal_over
 
 RULES.update(
     {

@@ -12,8 +12,17 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from constrained.caches import charge, forgets
-from constrained.regex.algebra import concat, of_literal_set, repeat, union
-from constrained.regex.boolean import complement, intersect, joined, length_bounded, less
+from constrained.regex.algebra import (
+    complement,
+    concat,
+    intersect,
+    joined,
+    length_bounded,
+    less,
+    of_literal_set,
+    repeat,
+    union,
+)
 from constrained.regex.charset import MAX
 from constrained.regex.expr import (
     ANY,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from constrained.caches import cached
 from constrained.errors import LimitExceeded
-from constrained.regex.algebra import concat, repeat, union
-from constrained.regex.boolean import intersect, joined, length_bounded
+from constrained.regex.algebra import concat, intersect, joined, length_bounded, repeat, union
 from constrained.regex.charset import ALL_WITNESSES, contains, witnesses_in_text
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (
@@ -36,13 +35,13 @@ from constrained.regex.expr import (
     parts,
     single,
 )
+from constrained.regex.facts import universal_over, universal_up_to
 from constrained.regex.saturate import has_length, outnumbers, shortest_text
 from constrained.regex.show import short_text
-from constrained.regex.universal import universal_over, universal_up_to
 from constrained.work import current, metered, place, spend
 
 if TYPE_CHECKING:
-    from constrained.regex.syntax.assertions import ReadSome
+    from constrained.regex.assertions import ReadSome
 
 _GLANCE = 20  # states before a text is guessed
 _QUICK_LIMIT = 200  # states before a question is first asked without upper bounds
@@ -200,7 +199,7 @@ def _guessed(expr: Expr) -> bool:
     texts of those that leave the end open, and of one that does not, or what goes beyond the others' length of it.
     False says nothing.
 
-    PERF: strings with conditions (`syntax.quoted_runs`) ask in every state; a search takes 20 ms there.
+    PERF: strings with conditions (`runs.quoted_run`) ask in every state; a search takes 20 ms there.
     """
     if expr.kind != INTERSECT:
         return False

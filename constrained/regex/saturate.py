@@ -13,8 +13,7 @@ from collections.abc import Iterator
 
 from constrained.caches import cached
 from constrained.machine import LiteralSet
-from constrained.regex.algebra import concat, repeat, union
-from constrained.regex.boolean import intersect, length_bound
+from constrained.regex.algebra import concat, intersect, length_bound, repeat, union
 from constrained.regex.expr import (
     ANY_TEXT,
     CLASS,
@@ -35,7 +34,7 @@ from constrained.regex.expr import (
     parts,
     single,
 )
-from constrained.regex.universal import universal_up_to
+from constrained.regex.facts import universal_up_to
 from constrained.work import spend
 
 _GUESSED = 100  # characters of a text that is guessed

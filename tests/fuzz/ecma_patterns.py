@@ -4,7 +4,7 @@ r"""Random patterns of ECMA-262 next to a JavaScript engine: what both read find
 
 The patterns are those of `patterns`, more of ECMA-262's own escapes among them, half of them below ``(?i)``; Node, where
 it is installed, reads each with the ``u`` flag.  What we refuse and it reads, and the other way round, is counted only:
-`regex.syntax.ecma` says which sloppy spellings are read and which are refused.
+`regex.ecma` says which sloppy spellings are read and which are refused.
 
 Left out: texts with characters beyond U+FFFF, within which V8 looks for an empty match (``/\\B/u`` in "b\\u{10400}1").
 """

@@ -8,7 +8,7 @@ read, they take the texts that Earley's parser with the complete dynamic lexer t
 the tables and of the library with a piece cut out, doubled, moved or replaced: an exception is one of the tree, worded
 in at most 2 KB.
 
-Left out: assertions inside repeats, of which `grammar.lark.lexing.lookahead` says where they differ.
+Left out: assertions inside repeats, of which `grammar.lark.lookahead` says where they differ.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from constrained.machine import (
     State,
     Text,
 )
-from constrained.regex.guarded import ESCAPED, Guarded
+from constrained.regex.markers import ESCAPED, Guarded
 from constrained.work import place, spend, spend_nearby
 
 # ======================================================================================================================

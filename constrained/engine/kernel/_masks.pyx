@@ -25,7 +25,7 @@ from bisect import bisect_left
 from constrained.engine.tokens.byte_classes import BITS, LEADS, MALFORMED
 from constrained.engine.twin.spelling import decode
 from constrained.regex import ANY_TEXT
-from constrained.regex.guarded import endless
+from constrained.regex.markers import endless
 
 
 # ======================================================================================================================

@@ -18,7 +18,7 @@ from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
 from constrained.regex.algebra import repeat
 from constrained.regex.expr import Expr, LAZY, LITERAL, REPEAT, SET
-from constrained.regex.guarded import ESCAPED
+from constrained.regex.markers import ESCAPED
 
 
 # ======================================================================================================================

@@ -22,7 +22,7 @@ from constrained.caches import cached
 from constrained.machine import Language, LiteralSet, MarkerSafe, Quoting
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, markers_of, may_use
 from constrained.regex.expr import keep
-from constrained.regex.guarded import Guarded
+from constrained.regex.markers import Guarded
 
 Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint, without surrogates
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from constrained.engine.twin.spelling import SCALARS, HexForm, Ranges, Spelling, clip
 from constrained.machine import Language, LiteralSet
-from constrained.regex.guarded import ESCAPED, Guarded
+from constrained.regex.markers import ESCAPED, Guarded
 
 BODY, UTF8, ESCAPE, HEX, PAIR, PAIR_U, OCTAL, DONE = range(8)
 _LEAST = {1: 0x80, 2: 0x800, 3: 0x10000}  # characters that have so many bytes behind their first one

@@ -33,7 +33,7 @@ from constrained.formats.binding.sequence import NameLast
 from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import ENTRY, Change, Definition
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
-from constrained.grammar.filling import fill
+from constrained.grammar.compose import fill
 from constrained.regex import Expr
 from constrained.schema.by_content import content
 from constrained.schema.surfaces.tags import Tags

@@ -20,7 +20,7 @@ from constrained.formats.binding.tagged import beginning_of_members
 from constrained.formats.defining.definition import Definition
 from constrained.grammar import Pattern, Symbol
 from constrained.regex import Expr, complement, intersect, markers_of, parse_python, without
-from constrained.regex.guarded import Cleared
+from constrained.regex.markers import Cleared
 from constrained.schema.surfaces.tags import Tags
 
 TURN = ("answer", "calling", "calling_without_environment")

@@ -35,8 +35,8 @@ from constrained.formats.binding.arguments import Arguments
 from constrained.formats.binding.beginnings import UnreadObject
 from constrained.formats.binding.rules import Sequence
 from constrained.grammar import Literal, Pattern, Ref, Special
+from constrained.grammar.ir import EmbeddedLanguage
 from constrained.grammar.lark.printer import quoted
-from constrained.grammar.symbols import EmbeddedLanguage
 from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, Quoting, State, Text
 from constrained.once import once
 from constrained.regex import parse_python

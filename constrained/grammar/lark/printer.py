@@ -3,7 +3,7 @@ r"""Any grammar → one Lark file that the `lark` library reads as the same lang
 The library reads it with ``parser="earley", lexer="dynamic_complete"``.  The start rule is called ``start``.  Special
 tokens are printed as their text, which is what a transcript shows, and the patterns keep clear of these texts: what no
 text can spell in tokens, none spells here.  What is ignored stands in the rules.  A pattern becomes a terminal where
-Lark would find the same texts with it (see `terminals`); else, and where it can be empty, which Lark refuses, it is
+Lark would find the same texts with it (see `reader`); else, and where it can be empty, which Lark refuses, it is
 printed from its expression, or as rules, one per state of its automaton.
 
 Tested by reading the files back with both readers (`tests/test_lark.py`).
@@ -17,10 +17,9 @@ from typing import Any
 
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.analysis import Facts, filled
-from constrained.grammar.ir import Grammar
-from constrained.grammar.lark.lexing.marked_reading import MARK_POINT
-from constrained.grammar.lark.lexing.match_preference import preferred
-from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Special, Symbol
+from constrained.grammar.ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
+from constrained.grammar.lark.match_preference import preferred
+from constrained.grammar.lark.small_alphabet import MARK_POINT
 from constrained.machine import Language, Widened
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literals
 from constrained.regex.show import pattern_text

@@ -24,8 +24,8 @@ from typing import TypeAlias
 from constrained.errors import GrammarError
 from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, MarkerSafe, Quoting, State, Text
 from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal, markers_of, matches
-from constrained.regex.guarded import ESCAPED, Guarded
-from constrained.regex.syntax.closed_runs import ClosedRun
+from constrained.regex.markers import ESCAPED, Guarded
+from constrained.regex.runs import ClosedRun
 from constrained.schema.key_masks import bits
 from constrained.schema.machines.texts import cut
 from constrained.schema.numeric.language import CANONICAL_NUMBERS, NumberTexts, number_language

@@ -5,7 +5,7 @@ r"""Strings of a counted class of characters that spell no marker, as patterns; 
 A character that would complete a marker is escaped there and nowhere else: the marker as it stands is forbidden, and
 its escaped form is a unit of its own.  Such a unit is several characters of the text, so the count is a condition
 apart.
-`regex.syntax.quoted_runs` and `closed_runs` read these shapes back without working out their automata.
+`regex.runs` reads these shapes back without working out their automata.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import replace
 from constrained.caches import cached
 from constrained.machine import MarkerSafe, Quoting
 from constrained.regex.charset import intersect as meet
+from constrained.regex.runs import ClosedRun
 from constrained.regex.show import pattern_text
-from constrained.regex.syntax.closed_runs import ClosedRun
 from constrained.schema.printing.lark_characters import SCALARS, Ranges, Way, char_class, fixed, outside, quoted, ways
 
 _APOSTROPHE, _QUOTATION = 0x27, 0x22

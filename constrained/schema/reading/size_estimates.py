@@ -20,7 +20,7 @@ from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.regex import Expr, matches
-from constrained.regex.size import LARGE_PATTERN, part_soon, size
+from constrained.regex.facts import LARGE_PATTERN, part_soon, size
 from constrained.schema.reading.cycles import REFERRING, RISKY
 from constrained.schema.reading.keywords import Applies, applying, named
 from constrained.schema.reading.resources import Library

@@ -28,11 +28,10 @@ from typing import ClassVar, NamedTuple
 from constrained.machine import Outline
 from constrained.regex import ANY, ANY_TEXT, Expr, char_class, complement, concat, intersect, optional, repeat, union
 from constrained.regex.algebra import lazy
-from constrained.regex.charset import Ranges, negate, normal, of_points
+from constrained.regex.charset import Ranges, joining_type, negate, normal, of_points, unicode_property
 from constrained.regex.charset import intersect as both
 from constrained.regex.charset import union as either
 from constrained.regex.expr import RawEdges
-from constrained.regex.syntax.properties import joining_type, unicode_property
 from constrained.schema.strings.normal_form import One, not_normal
 from constrained.work import Budget, metered, spend
 

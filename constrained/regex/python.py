@@ -1,4 +1,16 @@
-r"""Patterns of Python's `re`, as Lark's terminals use them.
+r"""The parse tree that Python's `re` makes of a pattern, and the names of the operators in it.
+
+    >>> items, flags = parsed("a+|b")
+    >>> [(operator is op.BRANCH, len(argument[1])) for operator, argument in items]
+    [(True, 2)]
+
+`re` documents no parse tree, so this is the only module that touches its private parts, and whoever reads patterns
+reads trees from here. `tests/test_python_tree.py` holds the shapes of all operators that are relied on; `TESTED` says
+up to which Python they were compared.
+
+Refused: a parser of our own, as syntax, flags and error positions would differ from what users of `re` know.
+
+Patterns of Python's `re`, as Lark's terminals use them.
 
 `re` itself parses (`python_tree`), so syntax, flags and error positions cannot differ; this module turns its parse tree
 into expressions. The language is that of ``re.fullmatch``.  A lazy quantifier matches the same texts as a greedy one.
@@ -11,16 +23,18 @@ Tested against `re` on generated patterns and texts (`tests/test_regex.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import Any
+from re import _constants as op
+from re import _parser
+from typing import Any, TypeAlias
 
 import constrained.regex.charset as charset
 from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.regex.algebra import char_class, concat, literal, optional
-from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
-from constrained.regex.syntax.assertion_tree import (
+from constrained.regex.assertions import (
     TEXT_END,
     TEXT_START,
     LookAhead,
@@ -28,14 +42,51 @@ from constrained.regex.syntax.assertion_tree import (
     PatternTree,
     PlainPart,
     alt,
+    build,
     has_ahead,
     loop,
     seq,
     word_edge,
 )
-from constrained.regex.syntax.assertions import build
-from constrained.regex.syntax.python_tree import op, parsed
+from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
 from constrained.work import metered, place, spend, working_on
+
+TESTED = (3, 13)  # the last Python whose trees were compared
+
+Items: TypeAlias = list[tuple[Any, Any]]  # operator, argument
+
+CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY)  # operators of items that match one character
+INLINE = re.IGNORECASE | re.DOTALL | re.MULTILINE | re.VERBOSE | re.ASCII | re.UNICODE
+
+
+def parsed(pattern: str, flags: int = 0) -> tuple[Items, int]:
+    """Return the items of a pattern and the flags that hold for all of it.
+
+    What `re` warns of (sets in sets, which it may read otherwise one day) is read as today and not passed on: the
+    pattern may be a stranger's, and where warnings are errors the program would end here.
+    Raises: re.error, RecursionError, OverflowError: as `re.compile`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = _parser.parse(pattern, flags)
+        # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
+        if "(?<" in pattern:
+            spend(20 * len(pattern))
+            re.compile(pattern, flags)
+    return list(tree), tree.state.flags & INLINE
+
+
+def flattened(items: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield items, those of groups without flags in their place."""
+    for operator, argument in items:
+        if operator is op.SUBPATTERN and not argument[1] and not argument[2]:
+            yield from flattened(argument[3])
+        else:
+            yield operator, argument
+
+
+__all__ = ["CHARACTERS", "INLINE", "TESTED", "Items", "flattened", "op", "parsed"]
+
 
 _FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE, "a": re.ASCII, "u": re.UNICODE}
 _CATEGORIES = {

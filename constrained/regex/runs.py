@@ -3,7 +3,7 @@ r"""Runs of a character up to a closing text, ``(?:(?!</v>|<s>)[^\0]){0,100}</v>
 That is how raw text between tags is written, and how it is printed (`schema.printing`).  A guard looks at the text
 behind it, and in general at what stands behind the whole match.  Here it cannot: some guard X is a part of the closing
 text, so that the run ends where X would begin, and there the match ends as well.  So such a pattern needs none of the
-detours of `grammar.lark.lexing.lookahead`, whose automata have as many states as the count times the guards.
+detours of `grammar.lark.lookahead`, whose automata have as many states as the count times the guards.
 
 Let X stand in the closing text E first at k.  A run t is taken before E only if no X begins in it, so X stands behind t
 first at len(t) + k, and
@@ -12,15 +12,39 @@ first at len(t) + k, and
 - a guard that holds X first at f, and reaches behind E, would have more behind its X than E has.  `decided` forbids it.
 
 Source: ours.  Tested against `re` and the general reading (`tests/test_guarded_runs.py`).
+
+Strings in quotes with conditions, ``"(?=(?:[^"\\]|\\.){0,9}")(?!(?:[^"\\]|\\.)*<s>)(?:[^"\\]|\\n)*"``.
+
+That is how strings are printed that spell no marker and are of bounded length (`schema.printing`).  A look-ahead sees,
+in general, what stands behind the whole match.  Here it cannot: what is repeated reads the closing quote behind a
+backslash only, and so do the conditions, so that the first quote without one ends everything.  Such a pattern is read
+as an intersection, without the detours of `grammar.lark.lookahead`, whose automata have as many states as the
+count times the conditions.
+
+Source: ours.  Tested against `re` and the general reading (`tests/test_guarded_runs.py`).
+
+Terminals such as ``/(?!\[)(?:(?!<end>)[^"])+/``: a repeated character, nowhere in front of some texts.
+
+That is how "text without a marker" is written, and how grammars are printed (`to_lark`), so it is read without the
+detours that `lookahead` takes for patterns of any shape.  Of such a pattern every beginning of a match, if it has
+enough characters, is a match itself, in place and alone; so dynamic lexing finds exactly
+
+    the texts t of the repeated character, t before a rest r, with no guarded text in t·r that begins within t
+
+which is an intersection of expressions without assertions over t·MARK·r.
+
+Tested against the general reading on generated patterns (`tests/test_guarded_runs.py`).  Source: ours.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
-from constrained.regex.algebra import concat, literal, literals, repeat
-from constrained.regex.boolean import complement, intersect
+from constrained.regex.algebra import complement, concat, intersect, literal, literals, repeat, union
+from constrained.regex.assertions import PatternTree, PlainPart
 from constrained.regex.expr import (
     ANY,
     ANY_TEXT,
@@ -35,9 +59,7 @@ from constrained.regex.expr import (
     single,
 )
 from constrained.regex.liveness import is_empty
-from constrained.regex.syntax.assertion_tree import PlainPart
-from constrained.regex.syntax.python import TreeReader
-from constrained.regex.syntax.python_tree import Items, flattened, op
+from constrained.regex.python import CHARACTERS, Items, TreeReader, flattened, op
 from constrained.work import spend
 
 MOST_GUARDS = 256
@@ -198,3 +220,135 @@ def _words(expr: Expr) -> list[str] | None:
             work += [(text + chr(point), target) for point in range(low, high + 1)]
     return found
 
+
+_BACKSLASH = ord("\\")
+
+
+def quoted_run(items: Items, flags: int, reader: TreeReader) -> Expr | None:
+    """Return the language of a pattern of this shape, None for another one."""
+    flat = list(flattened(items))
+    if flags & re.IGNORECASE or len(flat) < 4 or flat[0][0] is not op.LITERAL or flat[-1][0] is not op.LITERAL:
+        return None
+    *heads, loop = flat[1:-1]
+    quote = chr(flat[-1][1])
+    if quote == "\\":
+        return None
+    string = _string(loop, quote, flags, reader)
+    if string is None:
+        return None
+    found = [concat(string, literal(quote))]
+    for operator, argument in heads:
+        if operator not in (op.ASSERT, op.ASSERT_NOT) or argument[0] < 0:
+            return None
+        head = _head(list(flattened(argument[1])), quote, flags, reader)
+        if head is None:
+            return None
+        found.append(head if operator is op.ASSERT else complement(head))
+    return concat(literal(chr(flat[0][1])), intersect(*found))
+
+
+def _string(item: tuple[Any, Any], quote: str, flags: int, reader: TreeReader) -> Expr | None:
+    """Return a repeat of what holds the quote behind a backslash only, None for anything else."""
+    if item[0] is not op.MAX_REPEAT:
+        return None
+    least, most, body = item[1]
+    tree = reader.sequence(body, flags)
+    if not isinstance(tree, PlainPart) or tree.expr.accepts or not _within(tree.expr, quote):
+        return None
+    return repeat(tree.expr, int(least), None if most is op.MAXREPEAT else int(most))
+
+
+def _head(items: Items, quote: str, flags: int, reader: TreeReader) -> Expr | None:
+    """Return the strings, closing quote included, that begin with a condition; None where it could see more."""
+    string = _string(items[0], quote, flags, reader) if items else None
+    tree = reader.sequence(items[1:], flags)
+    if string is None or not isinstance(tree, PlainPart):
+        return None
+    closing = literal(quote)
+    if tree.expr is closing:
+        return concat(string, closing)
+    if not tree.expr.plain or not _within(tree.expr, quote):
+        return None
+    return concat(string, tree.expr, ANY_TEXT)
+
+
+def _within(expr: Expr, quote: str) -> bool:
+    """Return whether all texts of a language are made of characters other than quote and backslash and of a backslash
+    with any character.
+    """
+    seen, work = {(expr, False)}, [(expr, False)]
+    while work:
+        left, escaped = work.pop()
+        if escaped and left.accepts:
+            return False
+        edges = left.edges()
+        spend(1 + len(edges) // 4)
+        for low, high, target in edges:
+            if not escaped and low <= ord(quote) <= high:
+                return False
+            behind = not escaped and low <= _BACKSLASH <= high
+            for after in {(target, behind), (target, behind and low == high)} - seen:
+                seen.add(after)
+                work.append(after)
+    return True
+
+
+Read = Callable[[Items], PatternTree]
+
+
+@dataclass(slots=True)
+class GuardedRun:
+    """``(?!first)…(?:(?!guard)…character){least,most}``."""
+
+    first: list[Items] = field(default_factory=list)
+    guards: list[Items] = field(default_factory=list)
+    character: Items = field(default_factory=list)
+    least: int = 1
+    most: int | None = 1
+
+    def pairs(self, read: Read, read_marked: Read, character: Expr, mark: Expr) -> tuple[Expr, Expr] | None:
+        """Return text·mark·rest, and of these the ones whose text can be no longer; None if a guard holds an assertion.
+
+        read_marked: reads a guard over texts that may hold a mark; character: all but the mark.
+        """
+        one, plain = read(self.character), list(map(read, self.guards))
+        first, guards = [list(map(read_marked, part)) for part in (self.first, self.guards)]
+        if not isinstance(one, PlainPart) or not all(isinstance(guard, PlainPart) for guard in (*first, *guards)):
+            return None
+        rest, char = repeat(character), intersect(one.expr, character)
+        forbidden = [concat(_of(guard), ANY_TEXT) for guard in first]
+        if guards:
+            within = concat(character, ANY_TEXT)  # what begins before the mark
+            forbidden.append(concat(rest, intersect(concat(union(*map(_of, guards)), ANY_TEXT), within)))
+        allowed = complement(union(*forbidden)) if forbidden else ANY_TEXT
+        every = concat(repeat(char, self.least, self.most), mark, rest)
+        stop = complement(intersect(concat(char, ANY_TEXT), complement(concat(union(*map(_of, plain)), ANY_TEXT))))
+        stopped = concat(repeat(char, self.least, self.most), mark, intersect(stop, rest))
+        full = concat(repeat(char, self.most, self.most), mark, rest) if self.most is not None else NEVER
+        return intersect(every, allowed), intersect(union(stopped, full), allowed)
+
+
+def _of(tree: PatternTree) -> Expr:
+    assert isinstance(tree, PlainPart)
+    return tree.expr
+
+
+def guarded_run(items: Items) -> GuardedRun | None:
+    """Return a pattern as a run, None if it has another shape."""
+    found = GuardedRun()
+    flat = list(flattened(items))
+    while flat and _is_guard(*flat[0]):
+        found.first.append(flat.pop(0)[1][1])
+    if len(flat) != 1 or flat[0][0] is not op.MAX_REPEAT:
+        return None
+    least, most, body = flat[0][1]
+    found.least, found.most = int(least), None if most is op.MAXREPEAT else int(most)
+    *guards, last = list(flattened(body)) or [(None, None)]
+    if last[0] not in CHARACTERS or not all(_is_guard(*guard) for guard in guards):
+        return None
+    found.guards, found.character = [guard[1][1] for guard in guards], [last]
+    return found
+
+
+def _is_guard(operator: Any, argument: Any) -> bool:
+    return operator is op.ASSERT_NOT and argument[0] > 0

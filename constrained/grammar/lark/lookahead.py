@@ -1,0 +1,835 @@
+r"""Look-ahead of terminals: a terminal as a language of pairs of its text and the text behind it.
+
+Lark matches a terminal against the text from its place on, so an assertion at the end of a pattern sees what follows,
+and an ignored terminal always takes the longest text that it can.  Whether a text t may be a terminal then depends on
+the rest r of the input.  Such pairs are described by one regular language, of the texts t·MARK·r, where the mark is a
+character that no text holds: the pattern is read as it is up to the mark, and its assertions look through it
+(`marked_reading`).
+
+    terminal a(?!b)    "a", MARK, a rest that does not begin with b
+    ignored  [ab]+     any of its texts, MARK, a rest that begins with neither a nor b
+
+`dynamic_complete` tries the pattern in place and then on ever shorter pieces of what it found, which end at the end of
+the piece.  So t is found before r = u·v if
+
+    matching t·r yields t                                           in place
+    matching t·r yields more than t·u, and matching t·u yields t    in the piece t·u
+
+Mostly u is empty.  With ``\w+\B`` on "abcd" it need not be:
+
+    in place        abc|d     the match is "abc", as d follows and is of the same word
+    the piece ab    a|b       the match is "a": so "a" is found before "bcd", with u = "b"
+    the piece a     none      "a" would have to end inside a word
+
+For an ignored terminal only the first line holds: after ``%ignore /#[^\n]*/`` comes a newline or the end.
+
+An assertion at the beginning that depends on the text *before* the terminal is refused: Lark evaluates it in place for
+the longest match and without that text for the shorter ones, and nothing sensible can be meant by that.
+
+Tested against lark and `re` (`tests/test_lark.py`, `tests/test_lark_lexing.py`).  Source: ours.
+
+Demands that are open where a terminal begins, and those that it leaves open where it ends.
+
+A demand is a language of rests of the input.  Over the small alphabet of a whole grammar (`alphabet_of_symbols`) each
+is one smallest automaton, so equal demands are one object (`Demands`), whichever terminal they come from: that of
+``/a\b/`` is that of ``/b\b/``.  Reading a character takes the demand's derivative; where it has become
+`Demands.every`, it is met and forgotten.
+
+`DemandAutomaton` is the product of a terminal and a demand.  With ``A: /a(?!b)/`` and ``B: /[ab]+/``, reading B where
+A's demand ("the rest does not begin with b") is open has two places: at the first, only "a" goes on; behind it the
+demand is met and B goes on by itself.
+
+Left out: languages of parts that `define` gives; nothing may look ahead into these.
+Tested through `trailing_context`.  Source: as there.
+
+Rules whose terminals make demands of the text behind them, as plain rules.
+
+A terminal may demand something of the rest of the input (see `lookahead`).  Rules are copied per demand that is open
+where they begin and demands that may be open where they end, as in the intersection of a context-free with a regular
+language.  From
+
+    start: A B | A "c"          A: /a(?!b)/          B: /[ab]+/
+
+comes ``start: "a" B_1 | "a" "c"``, where B_1 has the texts of B that do not begin with "b" (`open_demands`).  Demands
+reach one character, hardly ever farther than the next terminal, so nearly always one copy of a rule is enough, and
+where a demand is met whatever comes next (text without a marker, then the marker) nothing changes at all.
+
+Source: Y. Bar-Hillel, M. Perles, E. Shamir, On formal properties of simple phrase structure grammars (1961).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from typing import Any
+
+from constrained.caches import cached
+from constrained.errors import GrammarError, LimitExceeded
+from constrained.grammar.analysis import reaching
+from constrained.grammar.ir import Embedded, Literal, Pattern, Ref, Sequence, Special, Symbol
+from constrained.grammar.lark.match_preference import Guarding, preferred
+from constrained.grammar.lark.small_alphabet import (
+    MARK,
+    MARK_POINT,
+    REST,
+    UNMARKED,
+    Alphabet,
+    Marked,
+    Reduced,
+    Rows,
+    alphabet_of,
+    automaton,
+    behind,
+    both,
+    cut_off,
+    free_row,
+)
+from constrained.machine import Language
+from constrained.regex import ANY_TEXT, NEVER, Expr, concat, intersect, is_empty, literal, parse_python
+from constrained.regex.assertions import PlainPart, build, has_ahead, may_look_left, seq
+from constrained.regex.charset import Ranges, normal
+from constrained.regex.derive import raw_edges
+from constrained.regex.expr import CLASS, LAZY, LITERAL, SET, STEP
+from constrained.regex.python import TreeReader, parsed
+from constrained.regex.runs import closed_run, guarded_run, quoted_run
+from constrained.work import spend, working_on
+
+MAX_DEMANDS = 40  # different ones that one terminal may make
+MAX_RUN_DEMANDS = 400  # that one of the shape of `guarded_runs` may make: what follows meets them all soon
+_ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """The smallest automaton of some text·MARK·rest, over an alphabet of its own."""
+
+    rows: Rows
+    alphabet: Alphabet
+
+    def over(self, alphabet: Alphabet) -> Rows:
+        """Return the automaton over an alphabet that tells more apart."""
+        own = [(point, self.alphabet.point(point)) for point in alphabet.points] + [(MARK_POINT, MARK_POINT)]
+        spend(len(self.rows) * len(own) // 4)
+        return [
+            (accepts, {point: leads[coarse] for point, coarse in own if coarse in leads})
+            for accepts, leads in self.rows
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Demanding:
+    """A terminal whose texts depend on the rest of the input: `pairs` are text·MARK·rest.
+
+    `longest`: it ends only where no longer match is possible, as a lexer reads it, because its demands are too many to
+    follow.  `closed`: it may be any text of a language, wherever a certain text follows.
+    """
+
+    pairs: Expr | Pairs
+    source: str
+    longest: bool = False
+    name: str = ""
+    closed: tuple[Expr, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"Demanding(pairs=<…>, source={self.source!r})"
+
+
+@cached(1024)
+def terminal(pattern: str) -> Expr | Demanding:
+    r"""Return the texts of a terminal, each with its demand of the text behind it if any of them has one.
+
+    Raises: GrammarError: the pattern looks at the text before it, or as `match_preference`.
+
+    >>> terminal("a(?!b)")
+    Demanding(pairs=<…>, source='a(?!b)')
+    >>> terminal("(?!b)[a-c]")
+    <[ac]>
+    """
+    spend(2 * len(pattern))
+    if not _ASSERTIONS.search(pattern):
+        return preferred(pattern)
+    if (found := _bounded(pattern)) is not None:
+        return found
+    reading = SmallPattern(pattern)
+    reading.check_left()
+    if not has_ahead(reading.tree):
+        return preferred(pattern)
+    run = reading.guarded_run()
+    if run is None:
+        return reading.demanding(*reading.anywhere())
+    return reading.demanding(*run, texts=parse_python, most=MAX_RUN_DEMANDS)
+
+
+@cached(1024)
+def ignored(pattern: str) -> Expr | Demanding:
+    r"""Return the texts of an ignored terminal: the longest possible at its place.
+
+    >>> ignored(" "), ignored(" +")
+    (< >, Demanding(pairs=<…>, source=' +'))
+    """
+    spend(2 * len(pattern))
+    reading = SmallPattern(pattern)
+    reading.check_left()
+    return reading.demanding(reading.in_place())
+
+
+def _bounded(pattern: str) -> Expr | Demanding | None:
+    """Return a terminal whose look-ahead ends where it does, None for one of another shape."""
+    items, flags = parsed(pattern)
+    reader = TreeReader(pattern, flags)
+    if (string := quoted_run(items, flags, reader)) is not None:
+        return string
+    if (closed := closed_run(items, flags, reader)) is None:
+        return None
+    run, closing, ahead = closed
+    if not ahead or is_empty(run):
+        return concat(run, literal(closing))
+    return Demanding(concat(intersect(run, REST), MARK, literal(closing), REST), pattern, closed=(run, closing))
+
+
+class SmallPattern:
+    """A pattern over its own small alphabet (`small_alphabet`), to be read in several ways."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self._items, self._flags = parsed(pattern)
+        self.alphabet = alphabet_of(pattern, self._items, self._flags)
+        self._plain = Reduced(pattern, self._flags, self.alphabet)
+        self.tree = self._plain.sequence(self._items, self._flags)
+
+    def _marked(self, *, through: bool) -> Marked:
+        return Marked(self.pattern, self._flags, self.alphabet, through=through)
+
+    def check_left(self) -> None:
+        """Refuse a pattern for which it matters what stands before its match."""
+        if not may_look_left(self.tree, self.alphabet.rewritten(ANY_TEXT)):
+            return
+        main = self._marked(through=False)
+        matched = seq(main.sequence(self._items, self._flags), PlainPart(MARK), PlainPart(REST))
+        before = automaton(build(seq(PlainPart(REST), PlainPart(MARK), matched)), self.alphabet)
+        if before != automaton(concat(REST, MARK, build(matched)), self.alphabet):
+            raise GrammarError(
+                f"cannot compile regular expression {self.pattern!r}",
+                because="it begins with an assertion about the text before the terminal",
+                instead=(
+                    "say in the rules what may stand before it; assertions about the text behind a terminal are "
+                    "fine"
+                ),
+            )
+
+    def guarded_run(self) -> tuple[Rows, Rows] | None:
+        """Return what `anywhere` does, of a pattern of the shape of `guarded_runs`; None for one of another shape."""
+        run = guarded_run(self._items)
+        if run is None:
+            return None
+        through = self._marked(through=True)
+        pairs = run.pairs(
+            lambda items: self._plain.sequence(items, self._flags),
+            lambda items: through.sequence(items, self._flags),
+            UNMARKED,
+            MARK,
+        )
+        return pairs and (automaton(pairs[0], self.alphabet), automaton(pairs[1], self.alphabet))
+
+    def anywhere(self) -> tuple[Rows, Rows]:
+        """Return text·MARK·rest where the text is found in place or in a piece; and of these, those found in place."""
+        longest, longer = self.in_place(), automaton(self._longer(), self.alphabet)
+        return cut_off(longest, longer, self.alphabet), longest
+
+    def in_place(self) -> Rows:
+        """Return text·MARK·rest where matching text·rest in place yields the text."""
+        main, seen = self._marked(through=False), self._marked(through=True)
+        tree = Guarding(self._plain, main, seen, in_stream=True).pattern(self._items, self._flags)
+        return automaton(build(seq(tree, PlainPart(MARK), PlainPart(REST))), self.alphabet)
+
+    def _longer(self) -> Expr:
+        """Return text·MARK·rest where matching text·rest in place yields more than the text."""
+        seen = self._marked(through=True)
+        tree = Guarding(self._plain, seen, seen, in_stream=True).pattern(self._items, self._flags)
+        return intersect(build(seq(tree, PlainPart(REST))), concat(REST, MARK, UNMARKED, REST))
+
+    def demanding(
+        self,
+        rows: Rows,
+        longest: Rows | None = None,
+        texts: Callable[[str], Expr] = preferred,
+        most: int = MAX_DEMANDS,
+    ) -> Expr | Demanding:
+        """Return the pairs of an automaton, or just the texts where these demand nothing of the rest; if they demand
+        too much, those of the `longest`.
+
+        texts: returns those of a pattern; most: different demands.
+        """
+        narrowed = longest is not None and len({leads.get(MARK_POINT) for _, leads in rows}) > most
+        if narrowed:
+            assert longest is not None
+            # else only the end could follow, as after any text
+            narrowed = all(longest[leads[MARK_POINT]][1] for _, leads in longest if MARK_POINT in leads)
+            rows = longest if narrowed else rows
+        if not rows:
+            return NEVER
+        free = free_row(rows, self.alphabet)
+        if all(leads.get(MARK_POINT, free) == free for _, leads in rows):
+            return texts(self.pattern)
+        return Demanding(Pairs(rows, self.alphabet), self.pattern, narrowed)
+
+
+MAX_PLACES = 20_000  # of a terminal, times the demand it meets
+# rows of a terminal that is compared with its plain pattern, which shares its masks with other grammars
+MAX_COMPARED = 125
+
+
+@dataclass(slots=True, eq=False)
+class Demand:
+    """The rests of the input that are allowed; `number` counts the demands of a grammar as they were met."""
+
+    rows: Rows
+    number: int
+    after: dict[int, Demand] = field(default_factory=dict)  # what is left of it, by point; without what none meets
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the input may end here."""
+        return self.rows[0][0]
+
+
+class Demands:
+    """The demands of one grammar, each once.  `every`: the one that all rests meet."""
+
+    def __init__(self, alphabet: Alphabet) -> None:
+        self.alphabet = alphabet
+        self._known: dict[Hashable, Demand] = {}
+        self._both: dict[tuple[int, int], Demand | None] = {}
+        self.every = self._demand([(True, dict.fromkeys(alphabet.points, 0))])
+
+    def _demand(self, rows: Rows) -> Demand:
+        key = tuple((accepts, tuple(leads.items())) for accepts, leads in rows)
+        spend(2 * len(rows))
+        return self._known.setdefault(key, Demand(rows, len(self._known)))
+
+    def behind(self, rows: Rows, at: int) -> Demand:
+        """Return the demand that begins at a row of a smallest automaton."""
+        return self._demand(behind(rows, at))
+
+    def after(self, demand: Demand, point: int) -> Demand | None:
+        """Return what is left of a demand behind a character; None: none may stand there."""
+        if demand is self.every:
+            return demand
+        if not demand.after:
+            known = {at: self.behind(demand.rows, at) for at in dict.fromkeys(demand.rows[0][1].values())}
+            demand.after.update((point, known[at]) for point, at in demand.rows[0][1].items())
+        return demand.after.get(point)
+
+    def after_text(self, demand: Demand, text: str) -> Demand | None:
+        """Return what is left of a demand behind a text."""
+        here: Demand | None = demand
+        for char in text:
+            if here is None or here is self.every:
+                break
+            here = self.after(here, self.alphabet.point(ord(char)))
+        return here
+
+    def both(self, one: Demand, other: Demand) -> Demand | None:
+        """Return the demand that is met where both are; None: nowhere."""
+        if one is other or other is self.every:
+            return one
+        if one is self.every:
+            return other
+        key = (min(one.number, other.number), max(one.number, other.number))
+        if key not in self._both:
+            rows = both(one.rows, other.rows)
+            self._both[key] = self._demand(rows) if rows else None
+        return self._both[key]
+
+
+def alphabet_of_symbols(symbols: Iterable[object]) -> Alphabet:
+    """Return the sets of characters that the terminals among some symbols tell apart."""
+    classes: dict[Ranges, None] = {}
+    for symbol in symbols:
+        if isinstance(symbol, Demanding):
+            found = _classes(symbol.pairs) if isinstance(symbol.pairs, Expr) else symbol.pairs.alphabet.ranges.values()
+        elif isinstance(symbol, Pattern) and isinstance(symbol.language, Expr):
+            found = _classes(symbol.language)
+        else:
+            continue
+        classes.update(dict.fromkeys(found))
+    return Alphabet(classes, MARK_POINT)
+
+
+def _classes(expr: Expr) -> Iterator[Ranges]:
+    """Yield the classes of an expression; of one that looks at what stands before it, those of its automaton."""
+    seen = {expr}
+    for part in (work := [expr]):
+        spend(1)
+        new: Iterable[Any] = part.args
+        if part.kind == CLASS:
+            yield part.args[0]
+        elif part.kind in (LITERAL, SET):
+            text = part.args[0] if part.kind == LITERAL else "".join(part.args[0].texts)
+            yield from (normal(((ord(char), ord(char)),)) for char in dict.fromkeys(text))
+        elif part.kind in (STEP, LAZY):
+            edges: dict[Expr, list[tuple[int, int]]] = {}
+            for low, high, target in raw_edges(part):
+                edges.setdefault(target, []).append((low, high))
+            yield from map(tuple, edges.values())
+            new = edges
+        fresh = [one for one in new if isinstance(one, Expr) and one not in seen]
+        seen.update(fresh)
+        work += fresh
+        if len(work) > MAX_PLACES:
+            raise LimitExceeded(f"a terminal among look-ahead has more than {MAX_PLACES:,} parts")
+
+
+# -- terminals under a demand ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DemandTable:
+    """Rows of a terminal under a demand: (accepts; by point, the next row or the language of the rest)."""
+
+    rows: tuple[tuple[bool, tuple[tuple[int, int | Expr], ...]], ...]
+    alphabet: Alphabet
+    _parts: dict[int, PartOfTerminal] = field(default_factory=dict)
+    _edges: dict[int, tuple[tuple[int, int, Language], ...]] = field(default_factory=dict)
+
+    def part(self, at: int) -> PartOfTerminal:
+        """Return the language of a row, always the same object."""
+        return self._parts.setdefault(at, PartOfTerminal(self, at))
+
+    def edges(self, at: int) -> tuple[tuple[int, int, Language], ...]:
+        """Return the edges of a row.  PERF: kept, as ways out ask for them at every byte (`engine.budget`)."""
+        known = self._edges.get(at)
+        if known is None:
+            spread = self.alphabet.spread(self.rows[at][1])
+            known = tuple((low, high, self.part(to) if isinstance(to, int) else to) for low, high, to in spread)
+            self._edges[at] = known
+        return known
+
+    def digest(self) -> str:
+        """Return a name of the language, in which languages of rests are not told apart."""
+        told = [
+            (accepts, [(point, to if isinstance(to, int) else "…") for point, to in row]) for accepts, row in self.rows
+        ]
+        return hashlib.sha256(f"{told}{self.alphabet.described}".encode()).hexdigest()[:16]
+
+    def equals(self, language: Expr) -> bool:
+        """Return whether this automaton reads the texts of an expression, over whose characters the alphabet is
+        made.
+        """
+        seen: dict[tuple[int | Expr, Expr], None] = {(0, language): None}
+        for at, left in (work := list(seen)):
+            if not isinstance(at, int):
+                if at is not left:
+                    return False
+                continue
+            accepts, row = self.rows[at]
+            leads = self.alphabet.leads(left.edges())
+            leads.pop(self.alphabet.mark, None)
+            if accepts != left.accepts or leads.keys() != {point for point, _ in row}:
+                return False
+            new = [pair for point, to in row if (pair := (to, leads[point])) not in seen]
+            seen.update(dict.fromkeys(new))
+            work += dict.fromkeys(new)
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartOfTerminal:
+    """Those texts of a terminal that leave certain demands open: a row of a table.
+
+    Invariant: every row of the table is live.
+    """
+
+    table: DemandTable
+    at: int
+
+    @property
+    def accepts(self) -> bool:
+        return self.table.rows[self.at][0]
+
+    def edges(self) -> tuple[tuple[int, int, Language], ...]:
+        return self.table.edges(self.at)
+
+    def mask_key(self, horizon: int) -> Hashable:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<row {self.at} of {len(self.table.rows)}>"
+
+
+@dataclass(slots=True)
+class _ProductState:
+    """What is left of a terminal and of a demand.  `end`: the demand that is open if the terminal ends here, None where
+    it cannot; `whole`: the terminal may do all that it could do without the demand.
+    """
+
+    end: Demand | None
+    whole: bool
+    edges: list[tuple[int, int | Expr]] = field(default_factory=list)  # point; next place, or what goes on by itself
+
+
+class DemandAutomaton:
+    """The automaton of a terminal together with a demand; `ends` holds the demands that it may leave open.
+
+    Where a terminal that demands nothing has met the demand, its own expression goes on, and leaves `every` open.
+    """
+
+    def __init__(self, symbol: Pattern | Demanding, demand: Demand, demands: Demands) -> None:
+        self._symbol, self._demands = symbol, demands
+        self._known: dict[frozenset[Demand], Pattern] = {}
+        self._places: list[_ProductState] = []
+        if isinstance(symbol, Demanding):
+            pairs, alphabet = symbol.pairs, demands.alphabet
+            rows = automaton(pairs, alphabet) if isinstance(pairs, Expr) else pairs.over(alphabet)
+            self._explore(0, demand, rows)
+        elif demand is not demands.every:
+            self._explore(symbol.language, demand)
+        going_on = any(isinstance(to, Expr) for place in self._places for _, to in place.edges)
+        ends = {place.end for place in self._places if place.end is not None}
+        self.ends = frozenset(ends | {demands.every} if going_on or not self._places else ends)
+
+    def _explore(self, start: Any, demand: Demand, rows: Rows | None = None) -> None:
+        """Find all places; what is left of a terminal is a row, or an expression where there are no `rows`."""
+        demands, alphabet = self._demands, self._demands.alphabet
+        work = {(start, demand): 0}
+        for left, open_ in (queue := list(work)):
+            leads: dict[int, Any] = alphabet.leads(left.edges()) if rows is None else rows[left][1]
+            if rows is None:
+                place = _ProductState(open_ if left.accepts else None, whole=True)
+            else:
+                own = demands.behind(rows, leads[MARK_POINT]) if MARK_POINT in leads else None
+                place = _ProductState(own and demands.both(own, open_), whole=own is None)
+            for point, left_then in leads.items():
+                then = demands.after(open_, point) if point != MARK_POINT else None
+                if then is None:
+                    place.whole &= point == MARK_POINT
+                elif rows is None and then is demands.every:
+                    place.edges.append((point, left_then))
+                else:
+                    to = work.setdefault((left_then, then), len(work))
+                    if to == len(queue):
+                        queue.append((left_then, then))
+                    place.edges.append((point, to))
+            self._places.append(place)
+            spend(5 + len(place.edges))
+            if len(work) > MAX_PLACES:
+                raise LimitExceeded(
+                    f"terminal {self._symbol.source} and the demands on it need more than {MAX_PLACES:,} states"
+                )
+
+    def ending(self, ends: frozenset[Demand]) -> Pattern:
+        """Return the texts of the terminal that leave one of some demands open."""
+        if ends not in self._known:
+            self._known[ends] = self._ending(ends)
+        return self._known[ends]
+
+    def _ending(self, ends: frozenset[Demand]) -> Pattern:
+        symbol = self._symbol
+        every = ends >= self.ends
+        if isinstance(symbol, Pattern) and every and all(place.whole for place in self._places):
+            return symbol
+        table = self._table(ends)
+        if isinstance(symbol, Demanding) and every and len(table.rows) <= MAX_COMPARED:
+            plain = preferred(symbol.source)
+            if table.equals(plain):
+                return Pattern(plain, symbol.source, symbol.name if symbol.longest else None)
+        narrowed = symbol.narrowed if isinstance(symbol, Pattern) else symbol.name if symbol.longest else None
+        # a comment in the source tells parts apart
+        return Pattern(table.part(0), f"(?#{table.digest()}){symbol.source}", narrowed)
+
+    def _table(self, ends: frozenset[Demand]) -> DemandTable:
+        accepts = [place.end in ends for place in self._places]
+        going_on = self._demands.every in ends
+        live = {
+            at for at, place in enumerate(self._places)
+            if accepts[at] or (going_on and any(isinstance(to, Expr) for _, to in place.edges))
+        }
+        sources: dict[int | Expr, set[int]] = {}
+        for at, place in enumerate(self._places):
+            for _, to in place.edges:
+                if isinstance(to, int):
+                    sources.setdefault(to, set()).add(at)
+        work = list(live)
+        while work:
+            new = [at for at in sources.get(work.pop(), ()) if at not in live]
+            live.update(new)
+            work += new
+        spend(sum(len(place.edges) for place in self._places) // 2)
+        row = {at: number for number, at in enumerate(sorted(live))}
+        kept = (
+            (accepts[at], tuple(
+                (point, to if isinstance(to, Expr) else row[to]) for point, to in self._places[at].edges
+                if (going_on if isinstance(to, Expr) else to in live)
+            ))
+            for at in row
+        )
+        return DemandTable(tuple(kept), self._demands.alphabet)
+
+
+MAX_COPIES = 200_000  # of rules
+_WRITTEN_OUT = 8  # ways in which a part of an alternative is read; more become a rule, else those of parts multiply
+
+_Open = frozenset[Demand]
+_Key = tuple[str, Demand, _Open]  # of a copy: rule, demand at its beginning, demands at its end
+_Rules = Mapping[str, tuple[tuple[Symbol | Demanding, ...], ...]]
+
+
+def resolved(rules: _Rules, start: str) -> tuple[dict[str, tuple[Sequence, ...]], str]:
+    """Return rules without demands, and the start rule; names stay, copies get new ones.
+
+    Raises: LimitExceeded: demands that multiply the rules.
+    """
+    rules = {name: tuple(map(_with_closings, sequences)) for name, sequences in rules.items()}
+    resolver = _Resolver(rules)
+    every = resolver.demands.every
+    for name in rules:
+        resolver.ends(Ref(name), every)  # of rules that are not used as well: they keep their names
+    resolver.settle()
+    while True:
+        resolver.begin()
+        for name in rules:
+            resolver.copy(name, every, resolver.ends(Ref(name), every))
+        found = resolver.copy(start, every, frozenset(end for end in resolver.ends(Ref(start), every) if end.is_met))
+        resolver.write()
+        if not resolver.identify():
+            return resolver.written, found
+
+
+def _with_closings(sequence: tuple[Symbol | Demanding, ...]) -> tuple[Symbol | Demanding, ...]:
+    """Return a sequence in which terminals that demand what closes them, and stand before it, demand nothing."""
+    found = list(sequence)
+    for at, symbol in enumerate(sequence):
+        if isinstance(symbol, Demanding) and symbol.closed is not None:
+            language, closing = symbol.closed
+            behind = ""
+            for after in sequence[at + 1 :]:
+                if not isinstance(after, (Literal, Special)) or len(behind) >= len(closing):
+                    break
+                behind += after.text if isinstance(after, Literal) else after.name
+            if behind.startswith(closing):
+                found[at] = Pattern(language, symbol.source)
+    return tuple(found)
+
+
+class _Resolver:
+    """Finds the demands under which each rule is entered and left, then writes the copies that are used."""
+
+    def __init__(self, rules: _Rules) -> None:
+        self._rules = rules
+        spend(sum(map(len, rules.values())))
+        self.demands = Demands(alphabet_of_symbols(chain.from_iterable(chain.from_iterable(rules.values()))))
+        self._free: _Open = frozenset({self.demands.every})
+        # they make no demands
+        self._calm = rules.keys() - reaching(rules, lambda symbol: isinstance(symbol, Demanding))
+        self._ends: dict[tuple[str, Demand], set[Demand]] = {}
+        # whose ends depend on the ends of a rule
+        self._askers: dict[tuple[str, Demand], dict[tuple[str, Demand], None]] = {}
+        self._unsettled: dict[tuple[str, Demand], None] = {}
+        self._asker: tuple[str, Demand] | None = None
+        self._terminals: dict[tuple[object, Demand], DemandAutomaton] = {}
+        self._same: dict[_Key, _Key] = {}  # copies known to derive the same texts
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was written."""
+        self._names: dict[_Key, str] = {}
+        self._shared: dict[tuple[Sequence, ...], str] = {}  # ways to read a part of an alternative -> the rule for them
+        self._pending: list[_Key] = []
+        self._taken: set[str] = set()
+        self.written: dict[str, tuple[Sequence, ...]] = {}
+
+    # -- which demands are open where ----------------------------------------------------------------------------------
+
+    def ends(self, symbol: Symbol | Demanding, demand: Demand) -> _Open:
+        """Return the demands that may be open behind a symbol; of rules, as far as they are known."""
+        if isinstance(symbol, Ref):
+            return self._ends_of_rule(symbol.rule, demand)
+        if isinstance(symbol, (Literal, Special)):
+            end = self.demands.after_text(demand, symbol.text if isinstance(symbol, Literal) else symbol.name)
+            return frozenset() if end is None else frozenset({end})
+        if isinstance(symbol, Embedded) or (isinstance(symbol, Pattern) and not isinstance(symbol.language, Expr)):
+            if demand is self.demands.every:
+                return self._free
+            raise GrammarError(
+                "a terminal looks ahead into another grammar",
+                where=None if self._asker is None else f"rule '{self._asker[0]}'",
+                because="it is followed by a part that `define` gives, which is not looked into",
+                instead="a literal between them, or a terminal without look-ahead",
+            )
+        return self._places(symbol, demand).ends
+
+    def _ends_of_rule(self, name: str, demand: Demand) -> _Open:
+        if demand is self.demands.every and name in self._calm:
+            return self._free
+        key = name, demand
+        if key not in self._ends:
+            self._ends[key] = set()
+            self._unsettled[key] = None
+        if self._asker is not None:
+            self._askers.setdefault(key, {})[self._asker] = None
+        return frozenset(self._ends[key])
+
+    def _ordered(self, demands: Iterable[Demand]) -> list[Demand]:
+        return sorted(demands, key=lambda demand: demand.number)  # their hashes are addresses
+
+    def _places(self, symbol: Symbol | Demanding, demand: Demand) -> DemandAutomaton:
+        assert isinstance(symbol, (Pattern, Demanding))
+        key = symbol, demand
+        if key not in self._terminals:
+            with working_on(f"terminal /{symbol.source}/"):
+                self._terminals[key] = DemandAutomaton(symbol, demand, self.demands)
+        return self._terminals[key]
+
+    def settle(self) -> None:
+        """Find the ends of all rules that have been asked about, and of those that these ask about."""
+        while self._unsettled:
+            key = name, demand = next(iter(self._unsettled))
+            del self._unsettled[key]
+            if len(self._ends) > MAX_COPIES:
+                raise LimitExceeded(
+                    "look-ahead and ignored terminals multiply the rules of the grammar",
+                    because=f"the limit is {MAX_COPIES:,} copies",
+                    instead="shorter look-ahead, or terminals that begin with other characters",
+                )
+            self._asker, size = key, len(self._ends[key])
+            for sequence in self._rules[name]:
+                spend(1 + len(sequence))
+                here = {demand}
+                for symbol in sequence:
+                    here = {end for one in self._ordered(here) for end in self.ends(symbol, one)}
+                self._ends[key] |= here
+            if len(self._ends[key]) > size:
+                self._unsettled |= self._askers.get(key, {})
+        self._asker = None
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+
+    def copy(self, name: str, demand: Demand, ends: _Open) -> str:
+        """Return the name of the copy of a rule that begins with one demand and ends with any of some."""
+        key = self._same.get((name, demand, ends), (name, demand, ends))
+        if key not in self._names:
+            self._names[key] = self._fresh(name)
+            self._pending.append(key)
+        return self._names[key]
+
+    def _fresh(self, name: str) -> str:
+        number, found = 0, name
+        while found in self._taken or (number and found in self._rules):
+            number += 1
+            found = f"{name}_{number}"
+        self._taken.add(found)
+        return found
+
+    def write(self) -> None:
+        while self._pending:
+            name, demand, ends = key = self._pending.pop()
+            if demand is self.demands.every and name in self._calm:
+                # no demands in it, and all it uses keep their names
+                self.written[self._names[key]] = self._rules[name]  # type: ignore[assignment]
+                continue
+            variants = (
+                found for sequence in self._rules[name] for found in self._variants(name, sequence, demand, ends)
+            )
+            self.written[self._names[key]] = tuple(dict.fromkeys(variants))
+
+    def identify(self) -> bool:
+        """Find copies that differ in nothing but their names; return whether there are any that were not known.
+
+        Fewer copies let more places in other rules become one, so the rules are written again with what was found.
+        Invariant: copies in one block have the same alternatives, up to blocks.  Source: E. Moore's partition
+        refinement (1956).
+        """
+        count_of = Counter(rule for rule, _, _ in self._names)
+        copies = {name: key for key, name in self._names.items() if count_of[key[0]] > 1}
+        block: dict[str, object] = {name: rule for name, (rule, _, _) in copies.items()}
+        block |= dict.fromkeys(self._shared.values(), "part of an alternative")
+        count = 0
+        while count != (count := len(set(block.values()))):
+            spend(4 * len(block))
+            shapes = {
+                name: (
+                    block[name],
+                    *(
+                        tuple(block.get(s.rule, s) if isinstance(s, Ref) else s for s in sequence)
+                        for sequence in self.written[name]
+                    ),
+                )
+                for name in block
+            }
+            numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes.values()))}
+            block = {name: numbers[shape] for name, shape in shapes.items()}
+        first: dict[object, _Key] = {}
+        known = len(self._same)
+        for name, key in copies.items():
+            if first.setdefault(block[name], key) != key:
+                self._same[key] = first[block[name]]
+        return len(self._same) > known
+
+    def _variants(
+        self, name: str, sequence: tuple[Symbol | Demanding, ...], demand: Demand, ends: _Open
+    ) -> list[Sequence]:
+        """Return an alternative of a rule under a demand.
+
+        Where only one demand can be open, what stands before and behind is independent; each side that can be read in
+        many ways is a rule, else the ways multiply.
+        """
+        here = [{demand}]
+        spend(4 + 4 * len(sequence))
+        for symbol in sequence:
+            here.append({end for one in self._ordered(here[-1]) for end in self.ends(symbol, one)})
+        here[-1] &= ends
+        if not all(here):
+            return []
+        cuts = [0, *(at for at in range(1, len(sequence)) if len(here[at]) == 1), len(sequence)]
+        found: list[Sequence] = [()]
+        for at, to in pairwise(cuts):
+            (begin,) = here[at]
+            options = self._options(name, sequence[at:to], begin, here[at : to + 1])
+            if len(cuts) > 2:
+                options = self._short(name, options)
+            found = [(*before, *option) for before in found for option in options]
+        return found
+
+    def _options(
+        self, name: str, sequence: tuple[Symbol | Demanding, ...], demand: Demand, here: list[set[Demand]]
+    ) -> tuple[Sequence, ...]:
+        """Return the ways in which a part of an alternative is read; `here`: which demands are open at its places.
+
+        DemandAutomaton are merged from the right: two demands that allow the same from there on are one place.
+        """
+        tails: dict[Demand, tuple[Sequence, ...]] = dict.fromkeys(self._ordered(here[-1]), ((),))
+        for symbol, before in zip(reversed(sequence), reversed(here[:-1]), strict=True):
+            tails = {one: self._short(name, options) for one, options in tails.items()}
+            found: dict[Demand, tuple[Sequence, ...]] = {}
+            for one in self._ordered(before):
+                groups: dict[tuple[Sequence, ...], set[Demand]] = {}
+                for end in self._ordered(self.ends(symbol, one)):
+                    if end in tails:
+                        groups.setdefault(tails[end], set()).add(end)
+                heads = ((self._restricted(symbol, one, frozenset(group)), tail) for tail, group in groups.items())
+                options = tuple((head, *rest) for head, tail in heads for rest in tail)
+                spend(2 * len(groups) + 2 * len(options))
+                if options:
+                    found[one] = options
+            tails = found
+        return tails.get(demand, ())
+
+    def _short(self, name: str, options: tuple[Sequence, ...]) -> tuple[Sequence, ...]:
+        """Return the ways in which a part of an alternative is read, as one rule where they are many."""
+        if len(options) <= _WRITTEN_OUT:
+            return options
+        if options not in self._shared:
+            self._shared[options] = part = self._fresh(f"{name}_part")
+            self.written[part] = options
+        return ((Ref(self._shared[options]),),)
+
+    def _restricted(self, symbol: Symbol | Demanding, demand: Demand, ends: _Open) -> Symbol:
+        if isinstance(symbol, Ref):
+            return Ref(self.copy(symbol.rule, demand, ends))
+        if isinstance(symbol, (Literal, Special, Embedded)):
+            return symbol
+        return self._places(symbol, demand).ending(ends)
