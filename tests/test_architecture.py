@@ -98,17 +98,17 @@ def test_names_in_docstrings_and_comments_exist(module):
 # Who may name a keyword: its record, its meaning, and whoever writes it.  All others ask `reading.keywords`.
 NAMING = {
     "additionalProperties": {
-        "schema.reading.keywords", "schema.keywords.by_type", "schema.keywords.objects",
+        "schema.reading.keywords", "schema.normal.plans", "schema.normal.objects",
         "schema._values", "schema._scan",  # compiled
         "schema.python_types", "formats.tools.type_names",  # write it
         "schema.printing.contradictions", "formats.tools.judge",  # messages
-        "schema.satisfiability.plain", "formats.binding.arguments", "formats.payload.values", "formats.writing.declarations",  # of schemas nobody has read
+        "schema.normal.quick", "formats.binding.arguments", "formats.payload.values", "formats.writing.declarations",  # of schemas nobody has read
     },
     "contains": {
-        "schema.reading.keywords", "schema.keywords.by_type", "schema.keywords.arrays",
-        "schema.reading.size_estimates", "schema.limits",  # what it costs, and which keyword a message names
+        "schema.reading.keywords", "schema.normal.plans", "schema.normal.arrays",
+        "schema.reading.estimates", "schema.limits",  # what it costs, and which keyword a message names
     },
-    "unevaluatedItems": {"schema.reading.keywords", "schema.keywords.by_type", "schema.limits", "schema.reading.size_estimates"},
+    "unevaluatedItems": {"schema.reading.keywords", "schema.normal.plans", "schema.limits", "schema.reading.estimates"},
 }  # fmt: skip
 
 

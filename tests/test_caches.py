@@ -14,7 +14,7 @@ import pytest
 import constrained as c
 from constrained import caches
 from constrained.regex import expr, parse_python, repeat
-from constrained.schema.reading.dialects import Dialect
+from constrained.schema.reading.keywords import Dialect
 
 VOCABULARY = c.Vocabulary(
     [bytes([byte]) for byte in range(128)] + [b'":', b'", "', b"ab", b"12"], {"<end>": 140}, [140]

@@ -24,7 +24,7 @@ from constrained.formats.read.strict import deviation
 from constrained.formats.writing.derivation import derive
 from constrained.grammar import Embedded, Literal, Pattern, Ref
 from constrained.schema import embed
-from constrained.schema.satisfiability.plain import is_plain
+from constrained.schema.normal.quick import is_plain
 from tests.definitions import DEFINITIONS
 
 CORPUS = Path(__file__).with_name("corpus")

@@ -201,7 +201,7 @@ def test_what_was_rehearsed_is_rehearsed_again_with_less_work_only(monkeypatch, 
 
 @pytest.mark.parametrize("name", ["idn-hostname", "regex"])
 def test_what_a_format_alone_costs(name):
-    """Little enough that nobody need try it beforehand, see `schema.heavy`."""
+    """Little enough that nobody need try it beforehand, see `schema.limits`."""
     caches.clear()
     constraint = compile(Grammar.from_json_schema({"format": name}), vocabularies.embedded(), max_work=100_000)
     for number in range(rehearsal.WALKS):

@@ -38,7 +38,7 @@ CORE_MAY_IMPORT = {"numpy", "lark", "referencing", "jsonschema_specifications", 
     sys.stdlib_module_names
 )
 # Readers of tokenizers and types meet other people's objects; they import those packages inside functions, when handed one.
-READERS = {"vocabulary", "loaders", "tokenizers", "pydantic_types"}
+READERS = {"vocabulary", "loaders", "tokenizers", "python_types"}
 
 
 def _parts(path: Path) -> tuple[str, ...]:

@@ -20,20 +20,20 @@ from fuzz.random_schemas import DEBRIS, NAMES, TYPES, Schemas, parts
 from constrained import errors
 from constrained.schema.machines import value as machine_value
 from constrained.schema.normal import normalise as normal
+from constrained.schema.normal import quick
 from constrained.schema.reading import check as checking
-from constrained.schema.reading import dialects, interning
+from constrained.schema.reading import interning, keywords
 from constrained.schema.reading.check import load
+from constrained.schema.reading.document import Library
 from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.reading.notes import ANNOTATIONS
-from constrained.schema.reading.resources import Library
-from constrained.schema.satisfiability import plain, quick
 from constrained.schema.values import Conj
 from constrained.work import Budget, metered
 
 pytest.importorskip("constrained.schema._scan", reason="no compiler")
 
 COUNT = 600
-DIALECTS = (dialects.DRAFT_4, dialects.DRAFT_6, dialects.DRAFT_7, dialects.DRAFT_2019, dialects.DRAFT_2020, dialects.UNDECLARED)
+DIALECTS = (keywords.DRAFT_4, keywords.DRAFT_6, keywords.DRAFT_7, keywords.DRAFT_2019, keywords.DRAFT_2020, keywords.UNDECLARED)
 UNITS = 1 << 40
 EVERY = sorted({keyword.name for keyword in KEYWORDS} | ANNOTATIONS | {"nullable", "x-word", "nonsense", "$recursiveAnchor"})
 VALUES: tuple[Any, ...] = (
@@ -152,7 +152,7 @@ def test_nothing_that_was_not_checked_ends_the_process() -> None:
                         writer.key({"type": kind, word: value})
 
 
-def meaning(schema: Any, dialect: dialects.Dialect | None = None) -> Any:
+def meaning(schema: Any, dialect: keywords.Dialect | None = None) -> Any:
     """Return the normal forms of a schema and of what is in it, the nodes in the order in which they were met, and what
     has a value, with the units of work."""
 
@@ -253,8 +253,8 @@ ORDINARY: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dialect", [dialects.DRAFT_4, dialects.DRAFT_7, dialects.DRAFT_2019, dialects.UNDECLARED], ids=lambda of: of.name)
-def test_ordinary_objects_mean_the_same(dialect: dialects.Dialect, plainly: Any) -> None:
+@pytest.mark.parametrize("dialect", [keywords.DRAFT_4, keywords.DRAFT_7, keywords.DRAFT_2019, keywords.UNDECLARED], ids=lambda of: of.name)
+def test_ordinary_objects_mean_the_same(dialect: keywords.Dialect, plainly: Any) -> None:
     for schema in ORDINARY[DIALECTS.index(dialect) % 4 :: 4]:
         for one in schema, dict(reversed(schema.items())), {"anyOf": [schema, {"type": "string"}]}, {"items": schema, "minItems": 1}:
             one = copy.deepcopy(one)
@@ -263,7 +263,7 @@ def test_ordinary_objects_mean_the_same(dialect: dialects.Dialect, plainly: Any)
 
 @pytest.mark.parametrize("word", ["type", "enum", "items", "minLength", "anyOf"])
 def test_what_a_dialect_leaves_out_means_nothing(word: str, plainly: Any) -> None:
-    dialect = dialects.DRAFT_2020.without(frozenset({word}))
+    dialect = keywords.DRAFT_2020.without(frozenset({word}))
     for schema in ORDINARY[::5]:
         found = again(meaning, schema, dialect)
         assert found == plainly(lambda schema=schema: meaning(schema, dialect)), schema
@@ -326,16 +326,16 @@ def test_errors_leave_nothing_behind() -> None:
 def test_what_is_plain_is_seen_alike() -> None:
     """Schemas, their parts, each word with each odd value, and two of them together in either order."""
     seen = set()
-    known = sorted({*plain._CHECKS, *plain._NUMBERS, *plain.NOTES})
+    known = sorted({*quick._CHECKS, *quick._NUMBERS, *quick.NOTES})
     odd = [{word: value} for word in (*EVERY, *known) for value in (*VALUES, "a", "object", 5, True, False, [], {}, ["a"], ["\ud800"], None)]
     typed = [{"type": kind, **one} for one in odd for kind in ("object", "string", "integer", ["object"])]
     turned = [{**one, "properties": value} for one in typed for value in ({"a": {}}, {"\ud800": {}}, 5) if "required" in one]
     for schema in (*(part for made in schemas() for part in parts(made)), *odd, *typed, *turned, *(DEBRIS)):
-        found = plain.is_plain(schema)
-        assert found is plain.looks_plain(schema), schema
+        found = quick.is_plain(schema)
+        assert found is quick.looks_plain(schema), schema
         seen.add(found)
     assert seen == {True, False}
     deep: Any = {}
-    for depth in range(2 * plain.MAX_DEPTH):
-        assert plain.is_plain(deep) is plain.looks_plain(deep) is (depth < plain.MAX_DEPTH)
+    for depth in range(2 * quick.MAX_DEPTH):
+        assert quick.is_plain(deep) is quick.looks_plain(deep) is (depth < quick.MAX_DEPTH)
         deep = {"items": deep}

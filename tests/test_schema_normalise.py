@@ -25,15 +25,15 @@ from value_oracle import belongs
 
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.regex import NEVER
-from constrained.schema.keywords.by_type import plan_of
 from constrained.schema.normal import normalise as normalise_module
-from constrained.schema.normal import object_shapes
+from constrained.schema.normal import objects
 from constrained.schema.normal.normalise import general_value, normalise, plain_value
+from constrained.schema.normal.plans import plan_of
+from constrained.schema.normal.scalars import EVERY_TYPE
 from constrained.schema.printing.describe import describe
-from constrained.schema.reading import dialects
+from constrained.schema.reading import keywords
 from constrained.schema.reading.check import load
 from constrained.schema.reading.keywords import named
-from constrained.schema.sketches.scalars import EVERY_TYPE
 from constrained.schema.values import negation
 
 WORLD = json.loads((Path(__file__).parent / "corpus" / "schema_world.json").read_text("utf-8"))
@@ -83,7 +83,7 @@ ALL_FORMS = [form for one in ATOMS for other in ATOMS for form in forms(one, oth
 
 
 def test_atoms_that_refuse_an_empty_value_are_demanding():
-    """All other keywords leave "", [], {} and every number, which is what `satisfiability.quick` says yes by."""
+    """All other keywords leave "", [], {} and every number, which is what `normal.quick` says yes by."""
     demanding = named(lambda keyword: keyword.demanding)
     for atom in ATOMS:
         if isinstance(atom, dict) and demanding.isdisjoint(atom):
@@ -285,7 +285,7 @@ SHARED = os.environ.get("CONSTRAINED_SHARED")
 DATA = Path(SHARED or ".") / "data"
 SUITE = DATA / "json_schema_test_suite"
 MASKBENCH = DATA / "maskbench.public.jsonl.gz"
-DRAFTS = {"draft7": dialects.DRAFT_7, "draft2020-12": dialects.DRAFT_2020}
+DRAFTS = {"draft7": keywords.DRAFT_7, "draft2020-12": keywords.DRAFT_2020}
 
 
 @pytest.mark.skipif(
@@ -334,7 +334,7 @@ def test_the_quick_way_to_a_schema_of_its_own_keywords_finds_what_the_general_on
         if plan.plain:
             quick = plain_value(literal.node, plan)
             with monkeypatch.context() as general:
-                general.setattr(object_shapes, "_plainly_decided", lambda draft: None)
+                general.setattr(objects, "_plainly_decided", lambda draft: None)
                 slow = general_value(literal.node.conj)
             assert repr(quick.strings) == repr(slow.strings)
             assert quick._replace(strings=NEVER) == slow._replace(strings=NEVER), schema

@@ -16,7 +16,7 @@ from fuzz.schemas import vocabulary
 
 from constrained import Grammar, caches, compile
 from constrained.schema.machines import value as machine_value
-from constrained.schema.normal import combine, switches
+from constrained.schema.normal import alternatives, unions
 
 WORDS = vocabulary()
 VALUES = [
@@ -273,8 +273,8 @@ def test_conditionals_together_as_one_at_a_time(
 ) -> None:
     schema, judge = CONDITIONAL[name], jsonschema.Draft202012Validator(CONDITIONAL[name])
     for together in (True, False):
-        monkeypatch.setattr(switches, "MANY", 2 if together else 10_000)
-        monkeypatch.setattr(combine, "_MANY", 2 if together else 10_000)
+        monkeypatch.setattr(unions, "MANY", 2 if together else 10_000)
+        monkeypatch.setattr(alternatives, "_MANY", 2 if together else 10_000)
         for seed in range(3):
             masks(schema, options, None, random.Random(seed))  # no dead ends
         kernel, start = compile(Grammar.from_json_schema(schema, **options), WORDS).place()

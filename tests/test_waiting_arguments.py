@@ -20,7 +20,7 @@ from constrained.machine import Bytes, LiteralSet, MarkerSafe, Quoting, Text
 from constrained.regex import matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.by_content import content
-from constrained.schema.satisfiability.plain import NOTES, without_notes
+from constrained.schema.normal.quick import NOTES, without_notes
 
 KERNELS = ["plain", "compiled"]
 TEXT, FEW, MANY = {"type": "string"}, {"enum": ["a"]}, {"type": "array", "items": {"type": "integer"}}

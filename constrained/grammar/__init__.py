@@ -47,7 +47,7 @@ def _of_machine(machine: Any) -> Any:
 
 
 def _machine_of(*given: Any) -> Any:
-    from constrained.schema.profiles import machine_of  # of a layer above, which loads only when a schema is asked for
+    from constrained.schema.embedding import machine_of  # of a layer above, which loads only when a schema is asked for
 
     operations["machine_of"] = machine_of  # as above
     return machine_of(*given)

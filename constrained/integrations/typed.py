@@ -28,8 +28,7 @@ from constrained.formats.writing.render import rendered_ids
 from constrained.formats.writing.template import compared, template_of
 from constrained.grammar import Grammar
 from constrained.integrations.held import check_vocabulary, grammar_of, vocabulary_of
-from constrained.schema.pydantic_types import is_adapter
-from constrained.schema.python_types import is_python_type
+from constrained.schema.python_types import is_adapter, is_python_type
 
 _JSON_TYPES = {None, type(None), bool, int, float, str, list, dict, Any, object}
 

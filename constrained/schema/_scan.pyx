@@ -20,8 +20,8 @@ from constrained._work cimport spent, spent_nearby
 from constrained.caches import charge, forgets
 from constrained.machine import ObjectTable
 from constrained.schema.key_masks import mask_of
-from constrained.schema.reading.nodes import Node, NOTHING, serials
-from constrained.schema.sketches.scalars import ARRAY, OBJECT, TYPE_BITS
+from constrained.schema.reading.document import Node, NOTHING, serials
+from constrained.schema.normal.scalars import ARRAY, OBJECT, TYPE_BITS
 from constrained.schema.values import ALWAYS, SignedNode
 
 
@@ -844,7 +844,7 @@ def walk_from(state, deepest):
 # Nodes of subschemas, for compiled passes: `Node.below`, `Node.each_below` and `Document.follow` where they are plain.
 #
 # The same nodes in the same order, and the same units of work.  Dynamic scopes, chains of references and references
-# with neighbours that count go to the methods of `reading.nodes`, which are the plain twin; compared in
+# with neighbours that count go to the methods of `reading.document`, which are the plain twin; compared in
 # tests/test_schema_compiled.py through the passes that read schemas with these.
 #
 # Owns: nothing.  Borrows: the tables of documents, in which nodes and what they refer to are entered.
@@ -1239,11 +1239,11 @@ cdef bint _has_text(values) except -1:
 
 
 # ======================================================================================================================
-# Whether a schema is plain, as `plain.is_plain` says it, in one pass.
+# Whether a schema is plain, as `quick.is_plain` says it, in one pass.
 #
 # Owns: what its words say, as numbers.  Texts that are not ASCII, and whether bounds agree, are left to the functions
-# of `plain`.
-# Plain twin: `plain.looks_plain`; compared in tests/test_schema_compiled.py. No recursion beyond the depth that it is
+# of `quick`.
+# Plain twin: `quick.looks_plain`; compared in tests/test_schema_compiled.py. No recursion beyond the depth that it is
 # given.
 # ======================================================================================================================
 

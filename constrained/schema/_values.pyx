@@ -20,17 +20,17 @@ from constrained.errors import LimitExceeded
 from constrained.machine import Bytes, Edges, END, MarkerSafe, ObjectTable, Quoting, Text
 from constrained.regex import ANY_TEXT, is_empty, literals, NEVER
 from constrained.schema.key_masks import mask_of
-from constrained.schema.keywords.scalars import asserted_format
+from constrained.schema.normal.scalars import asserted_format
 from constrained.schema.machines.object import ObjectMachine, TABLE_QUOTINGS
 from constrained.schema.machines.punctuation import unmarked
-from constrained.schema.normal.combine_scalars import joined_types
-from constrained.schema.normal.requests import Mode, Query
+from constrained.schema.normal.alternatives import joined_types
+from constrained.schema.normal.alternatives import Mode, Query
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.interning import leaf
-from constrained.schema.reading.nodes import NOTHING
-from constrained.schema.reading.places import located, pointer_of
-from constrained.schema.sketches.operations import JoinKind
-from constrained.schema.sketches.scalars import (
+from constrained.schema.reading.document import NOTHING
+from constrained.schema.reading.document import located, pointer_of
+from constrained.schema.normal.plans import JoinKind
+from constrained.schema.normal.scalars import (
     ARRAY, NO_SCALARS, OBJECT, of_types as scalars_of_types, SCALAR, TYPE_BITS)
 from constrained.schema.strings.sets import of_length, of_pattern
 from constrained.schema.values import ALWAYS, ArrayShape, NumberRange, ObjectShape, Value
@@ -41,7 +41,7 @@ from constrained.schema.values import ALWAYS, ArrayShape, NumberRange, ObjectSha
 # required, of arrays of which is said what their items are and how many, and of scalars of some types with one limit,
 # and of unions of types.
 #
-# Most schemas are such.  They are read as `keywords.by_type` sorts them, and `object_shapes` and `sketches` decide what
+# Most schemas are such.  They are read as `normal.plans` sorts them, and `object_shapes` and `sketches` decide what
 # they say: the same nodes in the same order, and the same units of work.
 #
 #     {"type": "object", "properties": …, "required": …, "additionalProperties": …}  ──►
@@ -537,7 +537,7 @@ def choice_edges(choice):
 
 @final
 cdef class LookedAt:
-    """What is being looked at, as `places.At`."""
+    """What is being looked at, as `document.At`."""
 
     cdef object conj
 

@@ -19,20 +19,18 @@ from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.once import once
 from constrained.schema.by_content import Recent, content_of, values_of
-from constrained.schema.heavy import heavy_parts
-from constrained.schema.limits import needs_survey, survey, widen
+from constrained.schema.limits import heavy_parts, needs_survey, survey, widen
 from constrained.schema.machines.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation, Whitespace, layout
 from constrained.schema.machines.value import Values, common_values
 from constrained.schema.normal.normalise import is_never
-from constrained.schema.practical import bounded_numbers, loadable_formats
 from constrained.schema.printing.contradictions import conflict
 from constrained.schema.printing.describe import describe
 from constrained.schema.printing.lark_rules import MARKERS, LarkRules
+from constrained.schema.profiles import PROFILES, bounded_numbers, loadable_formats
+from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
 from constrained.schema.reading.check import load
-from constrained.schema.reading.closing import undescribed
-from constrained.schema.reading.nodes import NOTHING
-from constrained.schema.reading.notes import Note, notes_of, report
-from constrained.schema.reading.places import located, pointer_of
+from constrained.schema.reading.document import NOTHING, located, pointer_of
+from constrained.schema.reading.notes import Note, notes_of, report, undescribed
 from constrained.schema.strings.formats import NARROWED, WIDENED
 from constrained.schema.surfaces.json import json
 from constrained.schema.surfaces.python import arguments, check_arguments, python
@@ -400,3 +398,32 @@ class EmbeddedSchema:
 
     def __repr__(self) -> str:
         return f"<schema on the {self.options.surface} surface, {self.fingerprint[:8]}>"
+
+
+def machine_of(schema: Any, profile: str | None, switches: dict[str, Any]) -> EmbeddedSchema:
+    """Return the machine of a schema, a Python type or a callable, under a profile and with the switches that were
+    given.
+
+    Raises: SchemaError: no such profile; what `embed` raises.
+    """
+    typed = type(schema) is not dict and is_python_type(schema)
+    called = not typed and callable(schema)
+    if profile is None:
+        profile = "practical" if typed or called else "exact"
+    if not isinstance(profile, str) or profile not in PROFILES:
+        raise SchemaError(f"unknown profile {shown(profile)}", instead="one of: " + ", ".join(map(repr, PROFILES)))
+    chosen = {**PROFILES[profile], **switches}
+    if "whitespace" in switches and ("separators" in switches or "indent" in switches):
+        other = "separators" if "separators" in switches else "indent"
+        raise SchemaError(
+            f"{other} beside whitespace",
+            because="both say what stands between values",
+            instead=f"one of them, whitespace={shown(switches['whitespace'])} or {other}",
+        )
+    if "max_whitespace" in switches and "whitespace" not in switches:
+        chosen["whitespace"] = "flexible"
+    if typed:
+        schema = schema_of(schema, practical=profile == "practical")
+    elif called:
+        schema = schema_of_callable(schema)[2]
+    return embed(schema, **chosen)

@@ -1,23 +1,34 @@
-"""Profiles: a set of switches by one name, for those who want texts that are read without surprise.
+"""Profiles: a set of switches by one name, and what the practical one changes in a schema.
 
     exact       the specification's whole language: any order of properties, any whitespace, any spelling, any number
     practical   properties in the order of the schema (optional ones may be left out), objects closed unless the schema
                 says otherwise, one spelling on one line (`json.dumps`), numbers that load as int64 and float64, dates
                 and times that readers take
 
-Each switch may be given beside a profile, and then counts.  Types and callables are read practically unless asked
-otherwise: whoever holds a class means its constructor's arguments.
+JSON sets no bounds to numbers, and RFC 3339 has leap seconds and the year 0; readers raise there or lose digits.  So
+each subschema that describes a value by itself gets bounds beside its own keywords:
 
-Tested against pydantic in tests/test_profiles.py.
+    integer    -2^63 … 2^63 - 1
+    number     the same, and at most ten digits after the point
+    date, date-time, time              years from 1, seconds to 59, at most six digits of a second
+    duration                           at most four digits a unit
+    byte (OpenAPI's)                   Base64
+
+A schema that asks for more by itself (bounds beyond these, a divisor or an interval finer than ten digits, an enum)
+keeps what it asks for. Left as they are: conditions, `not`, `contains`, whose narrowing would widen the whole; and
+values of any type inside open objects.
+
+Tested against pydantic in tests/test_profiles.py.  Source: ours.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
-from constrained.errors import SchemaError, shown
-from constrained.schema.embedding import EmbeddedSchema, embed
-from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
+from constrained.schema.reading.keywords import Applies, Holds, applying
 
 PROFILES: dict[str, dict[str, Any]] = {
     "exact": {},
@@ -31,31 +42,111 @@ PROFILES: dict[str, dict[str, Any]] = {
     },
 }
 
+LEAST, MOST = -(2**63), 2**63 - 1
+DECIMALS = 10
+_FINEST = 1e-10
+_NARROW = 1e-6  # an interval that is smaller keeps all its numbers
+_OWN = applying(Applies.INSIDE, holds=Holds.SCHEMA)
+_LISTS = applying(Applies.INSIDE, Applies.AS_PART, Applies.AS_BRANCH, holds=Holds.LIST)
+_MAPS = applying(Applies.INSIDE, Applies.BY_REFERENCE, holds=Holds.MAP)
+_HOLDING = frozenset({*_OWN, *_LISTS, *_MAPS})
+_LISTED = frozenset({"enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "not", "allOf", "anyOf", "oneOf", "if"})
+_YEAR = r"(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])"
+_CLOCK = r"\d\d:\d\d:[0-5]\d(?:\.\d{1,6})?"
+_B64, _FOURTH = "[A-Za-z0-9+/]", "AEIMQUYcgkosw048"  # of the 64 those whose last two bits are 0
+PATTERNS = {
+    "byte": rf"^(?:{_B64}{{4}})*(?:{_B64}[AQgw]==|{_B64}{{2}}[{_FOURTH}]=)?$",  # RFC 4648 §4
+    "date": rf"^{_YEAR}-\d\d-\d\d$",
+    "date-time": rf"^{_YEAR}-\d\d-\d\dT{_CLOCK}(?:Z|[+-]\d\d:\d\d)$",
+    "time": rf"^{_CLOCK}(?:Z|[+-]\d\d:\d\d)$",
+    "duration": r"^P(?:T?\d{1,4}[YMWDHS])+$",
+}
+SchemaChange = Callable[[dict[str, Any]], dict[str, Any]]
 
-def machine_of(schema: Any, profile: str | None, switches: dict[str, Any]) -> EmbeddedSchema:
-    """Return the machine of a schema, a Python type or a callable, under a profile and with the switches that were
-    given.
 
-    Raises: SchemaError: no such profile; what `embed` raises.
+def bounded_numbers(schema: Any) -> Any:
+    """Return a copy of a schema whose numbers load as int64 and float64.
+
+    >>> bounded_numbers({"type": "array", "items": {"type": "integer", "minimum": 0}})["items"]
+    {'type': 'integer', 'minimum': 0, 'maximum': 9223372036854775807}
+    >>> bounded_numbers({"type": ["string", "null"]})
+    {'type': ['string', 'null']}
     """
-    typed = type(schema) is not dict and is_python_type(schema)
-    called = not typed and callable(schema)
-    if profile is None:
-        profile = "practical" if typed or called else "exact"
-    if not isinstance(profile, str) or profile not in PROFILES:
-        raise SchemaError(f"unknown profile {shown(profile)}", instead="one of: " + ", ".join(map(repr, PROFILES)))
-    chosen = {**PROFILES[profile], **switches}
-    if "whitespace" in switches and ("separators" in switches or "indent" in switches):
-        other = "separators" if "separators" in switches else "indent"
-        raise SchemaError(
-            f"{other} beside whitespace",
-            because="both say what stands between values",
-            instead=f"one of them, whitespace={shown(switches['whitespace'])} or {other}",
-        )
-    if "max_whitespace" in switches and "whitespace" not in switches:
-        chosen["whitespace"] = "flexible"
-    if typed:
-        schema = schema_of(schema, practical=profile == "practical")
-    elif called:
-        schema = schema_of_callable(schema)[2]
-    return embed(schema, **chosen)
+    return _rewritten(schema, _with_bounds)
+
+
+def loadable_formats(schema: Any) -> Any:
+    """Return a copy of a schema whose dates and times are those that readers load.
+
+    >>> loadable_formats({"format": "date"})["pattern"][:21]
+    '^(?:[1-9]\\\\d{3}|0[1-9]'
+    """
+    return _rewritten(schema, _with_patterns)
+
+
+def _rewritten(schema: Any, change: SchemaChange) -> Any:
+    """Return a copy with each subschema that describes a value by itself changed; it shares what is not changed."""
+    if not isinstance(schema, dict):
+        return schema
+    if _HOLDING.isdisjoint(schema):
+        return change(schema)
+    copy = dict(schema)
+    for keyword, value in schema.items():
+        if keyword in _MAPS and isinstance(value, dict):
+            copy[keyword] = {name: _rewritten(part, change) for name, part in value.items()}
+        elif keyword in _LISTS and isinstance(value, list):
+            copy[keyword] = [_rewritten(part, change) for part in value]
+        elif keyword in _OWN:
+            copy[keyword] = _rewritten(value, change)
+    return change(copy)
+
+
+def _with_bounds(schema: dict[str, Any]) -> dict[str, Any]:
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if not ("number" in kinds or "integer" in kinds) or not _LISTED.isdisjoint(schema):
+        return schema
+    low, high = _least(schema), _most(schema)
+    found = dict(schema)
+    if low is None:
+        if high is not None and high < LEAST:
+            return schema
+        found["minimum"] = LEAST
+    if high is None:
+        if low is not None and low > MOST:
+            return schema
+        found["maximum"] = MOST
+    wide = low is None or high is None or high - low >= _NARROW
+    if "number" in kinds and wide and "multipleOf" not in schema and "divisibleBy" not in schema:
+        found["multipleOf"] = _FINEST
+    return found
+
+
+def _least(schema: dict[str, Any]) -> Fraction | None:
+    return max(_numbers(schema, ("minimum", "exclusiveMinimum")), default=None)
+
+
+def _most(schema: dict[str, Any]) -> Fraction | None:
+    return min(_numbers(schema, ("maximum", "exclusiveMaximum")), default=None)
+
+
+def _numbers(schema: dict[str, Any], keywords: tuple[str, ...]) -> list[Fraction]:
+    values = [schema[keyword] for keyword in keywords if keyword in schema]
+    return [Fraction(str(value)) for value in values if not isinstance(value, (bool, str)) and _is_finite(value)]
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except (TypeError, OverflowError):
+        return isinstance(value, int)
+
+
+def _with_patterns(schema: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("format")
+    pattern = PATTERNS.get(name) if isinstance(name, str) else None
+    if pattern is None:
+        return schema
+    if "pattern" in schema:
+        return {**schema, "allOf": [*schema.get("allOf", []), {"pattern": pattern}]}
+    return {**schema, "pattern": pattern}

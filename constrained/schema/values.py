@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from constrained.regex import NEVER, Expr
 
 if TYPE_CHECKING:
-    from constrained.schema.reading.nodes import Node
+    from constrained.schema.reading.document import Node
 
 
 @dataclass(slots=True, eq=False)  # PERF: made with every node; a frozen one takes three times as long to make

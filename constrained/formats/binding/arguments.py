@@ -2,7 +2,7 @@
 
 To compile a schema takes a fraction of a millisecond, mostly to find out that it allows some value and can be compiled
 exactly.  For 500 tools of which one is called, that is most of the time before the first token.  Nearly all schemas of
-tools use a handful of keywords for which both are plain to see (`satisfiability.plain`); they wait until their state is
+tools use a handful of keywords for which both are plain to see (`quick.is_plain`); they wait until their state is
 asked for.  All others are compiled at once, so that whatever is wrong with a tool is reported when it is bound.
 
 Tested: no plain schema is refused when its time comes (`test_plain_schemas_compile`).
@@ -21,8 +21,8 @@ from constrained.formats.binding.beginnings import Beginning, Parts, UnreadObjec
 from constrained.machine import Bytes, State, Widened
 from constrained.regex import complement, intersect, is_empty, matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
+from constrained.schema.normal.quick import is_plain
 from constrained.schema.reading.notes import Note
-from constrained.schema.satisfiability.plain import is_plain
 from constrained.schema.surfaces.python import why_no_argument
 from constrained.schema.surfaces.quoted import check_quoted, why_not_bare
 from constrained.schema.surfaces.tagged import raw_texts

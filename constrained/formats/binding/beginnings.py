@@ -28,7 +28,7 @@ from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.by_content import content
 from constrained.schema.key_masks import mask_of
 from constrained.schema.machines.punctuation import LONGEST_GAP, Token, spelled, unmarked
-from constrained.schema.satisfiability.plain import NOTES, without_notes
+from constrained.schema.normal.quick import NOTES, without_notes
 from constrained.schema.surfaces.json import json
 from constrained.schema.surfaces.tags import Tags
 
@@ -107,7 +107,7 @@ class Parts:
 
 class UnreadObject:
     """The state behind the opening bracket of an object in JSON that has the keys in ``properties`` and no others;
-    compared by identity.  Its schema is plain (`satisfiability.plain`).
+    compared by identity.  Its schema is plain (`normal.quick.is_plain`).
     """
 
     def __init__(self, made: Made, schema: Mapping[str, Any], parts: Parts) -> None:

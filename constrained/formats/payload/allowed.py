@@ -14,7 +14,7 @@ from constrained.regex import matches
 from constrained.schema.by_content import Recent, content
 from constrained.schema.normal.normalise import normalise
 from constrained.schema.reading.check import load
-from constrained.schema.reading.nodes import NOTHING
+from constrained.schema.reading.document import NOTHING
 from constrained.schema.surfaces.tags import KINDS, kinds_of
 from constrained.schema.values import ALWAYS, Conj, Value
 from constrained.work import spend

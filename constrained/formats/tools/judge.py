@@ -29,8 +29,8 @@ from constrained.grammar import Embedded, Grammar, Rule
 from constrained.regex import matches, parse_ecma
 from constrained.schema import embed
 from constrained.schema.by_content import Recent, content
+from constrained.schema.reading.document import pointer_of
 from constrained.schema.reading.keywords import OTHER_KEYS
-from constrained.schema.reading.places import pointer_of
 from constrained.work import Budget, Preempted, begin, current, metered, spend, thread
 
 

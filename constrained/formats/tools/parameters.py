@@ -12,8 +12,8 @@ from typing import Any
 
 from constrained.errors import SchemaError, shown
 from constrained.formats.tools.type_names import from_python, standard_types
+from constrained.schema.normal.quick import is_plain
 from constrained.schema.reading.keywords import named
-from constrained.schema.satisfiability.plain import is_plain
 
 Schema = dict[str, Any]
 

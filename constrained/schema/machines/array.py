@@ -22,9 +22,8 @@ from constrained.once import once
 from constrained.schema.machines.clauses import beyond, claims, empty, reads_simply, told_apart
 from constrained.schema.machines.distinct import Distinct
 from constrained.schema.machines.recorded_values import Item, Written
-from constrained.schema.reading.nodes import both
-from constrained.schema.reading.places import located, pointer_of
-from constrained.schema.satisfiability.items import can_complete
+from constrained.schema.normal.satisfiable import can_complete
+from constrained.schema.reading.document import both, located, pointer_of
 from constrained.schema.values import (
     ALWAYS,
     ArrayShape,
@@ -172,7 +171,7 @@ class ArrayMachine:
         self._padded = self.punctuation.gap is not None
         self._counts_to = self._told_apart() if shape.max is None else shape.max
         self._completable: dict[Progress, bool] = {}
-        self._alone: dict[Conj | None, bool] = {}  # see `satisfiability.items.can_complete`
+        self._alone: dict[Conj | None, bool] = {}  # see `satisfiable.can_complete`
         self._live: dict[Conj, bool] = {}
         self._overlaps: dict[Conj, int] = {}
         self._lengths: dict[int, tuple[int, int]] = {}  # see `_met_by`

@@ -15,7 +15,7 @@ from constrained.errors import UnsupportedSchema
 from constrained.once import once
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.key_masks import bits
-from constrained.schema.reading.nodes import NOTHING, both
+from constrained.schema.reading.document import NOTHING, both
 from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, Value, negation
 from constrained.work import spend
 

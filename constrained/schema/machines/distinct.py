@@ -6,7 +6,7 @@ So 1, 1.0 and 10e-1 count as one value, and a string is refused in every spellin
 Arrays and objects as items are told apart where there are few of them (an enum, say): each value is a machine of its
 own.  Where there are many, the value is recorded while it is read, see `items`.
 
-Where some items are counted (``contains``), they are read kind by kind, see `satisfiability.kinds`.
+Where some items are counted (``contains``), they are read kind by kind, see `counts.Kinds`.
 
 Left out: "not uniqueItems", and items under further conditions (some negations).  Both raise UnsupportedSchema.
 """
@@ -25,12 +25,11 @@ from constrained.regex import NEVER
 from constrained.schema.machines.items import OpenItem, Place, Return, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
 from constrained.schema.machines.texts import without_dead_ends
+from constrained.schema.normal.counts import Kinds, matched, values_below
 from constrained.schema.numeric.keys import NUMBERS, number_value
 from constrained.schema.numeric.language import number_language
 from constrained.schema.numeric.ranges import are_few
-from constrained.schema.reading.nodes import NOTHING
-from constrained.schema.satisfiability.counts import matched, values_below
-from constrained.schema.satisfiability.kinds import Kinds
+from constrained.schema.reading.document import NOTHING
 from constrained.schema.strings.absent import lacks_text
 from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.values import ArrayShape, Conj

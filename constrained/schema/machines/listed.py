@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Bytes, Dispatch, Edges, LiteralSet, Quoting, State, Text
+from constrained.schema.normal.unions import of_array, of_object
 from constrained.schema.numeric import ranges
 from constrained.schema.numeric.keys import number_key
 from constrained.schema.numeric.language import canonical_text, number_language
-from constrained.schema.reading.places import located, pointer_of
-from constrained.schema.sketches.constants import of_array, of_object
+from constrained.schema.reading.document import located, pointer_of
 from constrained.schema.strings.sets import is_spelled
 from constrained.schema.values import ArrayShape, Conj, ObjectShape
 from constrained.work import spend

@@ -40,7 +40,7 @@ from constrained.schema.machines.clauses import Clauses, MemberValues, Reading
 from constrained.schema.machines.object_keys import Entry, NamedKey, OtherKey
 from constrained.schema.machines.punctuation import Punctuation, unmarked
 from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
-from constrained.schema.reading.places import located, pointer_of
+from constrained.schema.reading.document import located, pointer_of
 from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.values import ALWAYS, Conj, ObjectShape
 from constrained.work import spend

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.machine import Dispatch, Edges, State
-from constrained.schema.reading.places import located
+from constrained.schema.reading.document import located
 from constrained.schema.values import Conj
 
 if TYPE_CHECKING:

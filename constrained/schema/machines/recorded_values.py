@@ -29,7 +29,7 @@ from constrained.work import place, spend
 # of an atom: a str, a bool, None, a number's key; of an array: a tuple of nodes; of an object: a dict of nodes
 Content: TypeAlias = Any
 TypedContent: TypeAlias = tuple[str, Content]  # (JSON type, content)
-Item: TypeAlias = tuple[str, object]  # (JSON type, value), as in `satisfiability.counts`
+Item: TypeAlias = tuple[str, object]  # (JSON type, value), as in `schema.normal.counts`
 Rival: TypeAlias = tuple[TypedContent, Any]  # a container of an earlier value, and the rival that it is a part of
 
 WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None),

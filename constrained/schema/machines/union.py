@@ -22,11 +22,11 @@ from constrained.once import once
 from constrained.regex import NEVER, Expr, matches
 from constrained.schema.key_masks import bits, mask_of
 from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, ObjectPosition
+from constrained.schema.normal.unions import of_conj
 from constrained.schema.numeric.keys import number_key
 from constrained.schema.numeric.language import canonical_text, number_language
 from constrained.schema.numeric.ranges import constant, exact
-from constrained.schema.reading.places import located
-from constrained.schema.sketches.constants import of_conj
+from constrained.schema.reading.document import located
 from constrained.schema.values import Conj
 from constrained.work import spend
 

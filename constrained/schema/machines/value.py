@@ -27,9 +27,8 @@ from constrained.schema.machines.punctuation import Punctuation, string_between
 from constrained.schema.machines.union import MOST_APART, joinable, union
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.numeric.language import number_language
+from constrained.schema.reading.document import At, both
 from constrained.schema.reading.interning import leaf
-from constrained.schema.reading.nodes import both
-from constrained.schema.reading.places import At
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, HasNamed, HasOther, ObjectShape, Value
 from constrained.work import spend
 

@@ -3,10 +3,10 @@
 Lazy: a conjunction is looked at when somebody asks, and its children stay conjunctions, so recursion costs nothing.
 Exact: every shape that is returned has a value.  Whether it has is a least fixpoint (a value is finite, so an object
 that requires itself for ever does not exist), computed over the conjunctions that a shape cannot do without; see
-`satisfiability.shapes`.
+`normal.satisfiable`.
 
 Threads: one document is normalised by one thread at a time, under its lock; finished answers are shared.
-Bounds: `combine.MOST_ALTERNATIVES` shapes per conjunction; beyond it UnsupportedSchema names the subschema.
+Bounds: `alternatives.MOST_ALTERNATIVES` shapes per conjunction; beyond it UnsupportedSchema names the subschema.
 """
 
 from __future__ import annotations
@@ -17,27 +17,26 @@ from typing import Any
 
 from constrained.errors import LimitExceeded
 from constrained.regex import NEVER
-from constrained.schema.keywords.by_type import (
+from constrained.schema.normal import arrays, objects
+from constrained.schema.normal.alternatives import own_closed, own_sketch, scalars_of, sketches_of
+from constrained.schema.normal.arrays import Never
+from constrained.schema.normal.counts import FewValues, values_below
+from constrained.schema.normal.objects import ObjectSketch
+from constrained.schema.normal.plans import (
     SORTED_LATER,
+    JoinKind,
+    Operation,
     SortedKeywords,
     keywords_of,
     own_array,
     own_scalars,
     plan_of,
 )
-from constrained.schema.normal import object_shapes
-from constrained.schema.normal.alternatives import own_closed, own_sketch, scalars_of, sketches_of
-from constrained.schema.reading.dialects import Dialect
-from constrained.schema.reading.nodes import NOTHING, Document, Node, ordered
-from constrained.schema.reading.places import located, pointer_of
-from constrained.schema.satisfiability.counts import FewValues, values_below
-from constrained.schema.satisfiability.quick import is_plainly_live
-from constrained.schema.satisfiability.shapes import Ask, is_live_array, is_live_object
-from constrained.schema.sketches import arrays
-from constrained.schema.sketches.arrays import Never
-from constrained.schema.sketches.objects import ObjectSketch
-from constrained.schema.sketches.operations import JoinKind, Operation
-from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
+from constrained.schema.normal.quick import is_plainly_live
+from constrained.schema.normal.satisfiable import Ask, is_live_array, is_live_object
+from constrained.schema.normal.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
+from constrained.schema.reading.document import NOTHING, Document, Node, located, ordered, pointer_of
+from constrained.schema.reading.keywords import Dialect
 from constrained.schema.strings.sets import NO_TEXT
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
@@ -197,7 +196,7 @@ def plain_value(node: Node, plan: SortedKeywords) -> Value:
         return _of_types(types)
     scalars = own_scalars(node, plan) if types & SCALAR else NO_SCALARS
     array = arrays.shape(own_array(node, plan), node, _is_nothing) if types & ARRAY else None
-    shape = object_shapes.shape(_own_objects(node, plan), node, _is_nothing) if types & OBJECT else None
+    shape = objects.shape(_own_objects(node, plan), node, _is_nothing) if types & OBJECT else None
     strings = scalars.strings
     return Value(
         scalars.null,
@@ -229,7 +228,7 @@ def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
 def _object_shapes(conj: Conj, never: Never) -> tuple[ObjectShape, ...]:
     node = ordered(conj)[0].node
     found = [
-        shape for sketch in sketches_of(conj, OBJECT) if (shape := object_shapes.shape(sketch, node, never)) is not None
+        shape for sketch in sketches_of(conj, OBJECT) if (shape := objects.shape(sketch, node, never)) is not None
     ]
     return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 

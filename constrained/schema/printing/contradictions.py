@@ -9,8 +9,8 @@ from constrained.errors import SchemaError
 from constrained.regex import is_empty, matches
 from constrained.schema.normal.normalise import is_never
 from constrained.schema.reading.check import load
-from constrained.schema.reading.cycles import REFERRING
-from constrained.schema.reading.nodes import NOTHING, Node
+from constrained.schema.reading.document import NOTHING, Node
+from constrained.schema.reading.estimates import REFERRING
 from constrained.schema.strings.sets import of_pattern
 from constrained.schema.values import Conj
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from constrained.regex import ANY_TEXT, NEVER
 from constrained.regex.show import pattern_text
 from constrained.schema.normal.normalise import ANYTHING, is_never, normalise
-from constrained.schema.reading.nodes import ordered
+from constrained.schema.reading.document import ordered
 from constrained.schema.values import (
     Absent,
     ArrayShape,

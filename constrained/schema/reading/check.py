@@ -15,12 +15,9 @@ from typing import Any, NoReturn, TypeAlias
 from urllib.parse import unquote
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
-from constrained.schema.reading.cycles import NEGATING, REFERRING, RISKY, find_cycles
-from constrained.schema.reading.dialects import DRAFTS, Dialect
-from constrained.schema.reading.keywords import Holds, OfKind, named
-from constrained.schema.reading.nodes import NOTHING, Document
-from constrained.schema.reading.notes import ANNOTATIONS
-from constrained.schema.reading.resources import (
+from constrained.schema.reading.document import (
+    NOTHING,
+    Document,
     Library,
     Reference,
     Resource,
@@ -31,7 +28,18 @@ from constrained.schema.reading.resources import (
     pointer,
     split_fragment,
 )
-from constrained.schema.reading.size_estimates import MANY_TEXTS, is_large, with_large_texts, with_many
+from constrained.schema.reading.estimates import (
+    MANY_TEXTS,
+    NEGATING,
+    REFERRING,
+    RISKY,
+    find_cycles,
+    is_large,
+    with_large_texts,
+    with_many,
+)
+from constrained.schema.reading.keywords import DRAFTS, Dialect, Holds, OfKind, named
+from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
 from constrained.schema.values import ALWAYS, Conj

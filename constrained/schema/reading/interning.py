@@ -19,10 +19,21 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from constrained.caches import charge, forgets
-from constrained.schema.reading.dialects import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, UNDECLARED, Dialect
-from constrained.schema.reading.keywords import KEYWORDS, Applies, Holds, Keyword, applying
-from constrained.schema.reading.nodes import Document, Node
-from constrained.schema.reading.resources import Library, Resource
+from constrained.schema.reading.document import Document, Library, Node, Resource
+from constrained.schema.reading.keywords import (
+    DRAFT_4,
+    DRAFT_6,
+    DRAFT_7,
+    DRAFT_2019,
+    DRAFT_2020,
+    KEYWORDS,
+    UNDECLARED,
+    Applies,
+    Dialect,
+    Holds,
+    Keyword,
+    applying,
+)
 from constrained.schema.values import Conj
 
 MOST_LEAVES = 4096  # of one dialect; at the bound they start afresh, and whoever holds old ones keeps them

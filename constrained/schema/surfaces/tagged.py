@@ -45,7 +45,7 @@ from constrained.schema.machines.object import ObjectMachine
 from constrained.schema.machines.punctuation import Brackets, KeySpelling, Punctuation, spelled
 from constrained.schema.machines.value import Values, choice
 from constrained.schema.normal.normalise import is_never, normalise
-from constrained.schema.reading.nodes import NOTHING
+from constrained.schema.reading.document import NOTHING
 from constrained.schema.surfaces.tags import AGAIN, CONTAINERS, KINDS, NAME, Slot, Tags, kinds_of, nests, why_no_tag
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 

@@ -1,31 +1,115 @@
-"""Estimates of how many alternatives a normal form may have, so that only large ones are made beforehand.
+"""Cost estimates from keywords alone: schemas that apply themselves in place, and normal forms that may be large.
 
-A schema that combines a few others is normalised when a value gets there.  One whose alternatives multiply may be out
-of bounds, which its caller wants to know before anything is generated, so `schema.limits` normalises what leads to it.
-The estimate counts what is combined for the same value, references followed: a product for ``allOf``, a sum for
-``anyOf``, and for ``oneOf`` that each member denies all others, which costs nothing where types or constants tell them
-apart.  It says nothing about what schemas of properties and items become together.
+A schema that applies itself to the same value, through references and the keywords that combine schemas, decides
+nothing.  That is an error only where a value can get there, so it is not reported here but counted as risky, and
+`schema.limits` normalises what leads to risky schemas.
+
+A schema that combines a few others is normalised when a value gets there.  One whose alternatives multiply may be
+out of bounds, which its caller wants to know before anything is generated, so `schema.limits` normalises what leads
+to it. The estimate counts what is combined for the same value, references followed: a product for ``allOf``, a sum
+for ``anyOf``, and for ``oneOf`` that each member denies all others, which costs nothing where types or constants
+tell them apart.  It says nothing about what schemas of properties and items become together.
 
 >>> two, hundred = [{"required": ["a"]}, {"required": ["b"]}], [{"required": [f"{n}"]} for n in range(100)]
 >>> len(with_many(Library({}), [{"oneOf": two}, {"allOf": [{"anyOf": hundred}, {"anyOf": hundred}]}]))
 1
 
-Cost: 5 µs per schema that is combined.  Tested by the rows of the bomb table that are refused before generation.
+Cost: 5 µs per schema that is combined.  Tested by tests/test_schema_documents.py, tests/test_size_estimates.py and the
+rows of the bomb table that are refused before generation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.regex import Expr, matches
 from constrained.regex.facts import LARGE_PATTERN, part_soon, size
-from constrained.schema.reading.cycles import REFERRING, RISKY
-from constrained.schema.reading.keywords import Applies, applying, named
-from constrained.schema.reading.resources import Library
+from constrained.schema.reading.document import Library
+from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.strings.sets import of_pattern
 from constrained.work import spend
+
+# Keywords whose normal form can be out of bounds, so that it is made before anything is generated.
+RISKY = named(lambda keyword: keyword.risky)
+NEGATING = named(lambda keyword: keyword.negating)
+REFERRING = tuple(sorted(named(lambda keyword: keyword.refers), key=len))
+_APPLIED = applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
+_APPLIED_LISTS = applying(Applies.AS_PART, Applies.AS_BRANCH)
+_APPLIED_MAPS = applying(Applies.AS_CONDITION, holds=Holds.MAP)
+_APPLYING = frozenset(_APPLIED + _APPLIED_LISTS + _APPLIED_MAPS)
+_LEADING_ON = _APPLYING.union(REFERRING)
+
+
+def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
+    """Count the schemas that apply themselves to the same value as risky: an error only where a value can get to
+    one.
+    """
+    if _lead_nowhere(library, referring):
+        return
+    done: set[int] = set()
+    on_way: set[int] = set()
+    ends = {
+        id(target.schema)
+        for target in library.targets.values()
+        if type(target.schema) is not dict or _LEADING_ON.isdisjoint(target.schema)
+    }
+    for start in referring:
+        if _APPLYING.isdisjoint(start) and all(id(target) in ends for target in _targets(library, start)):
+            continue
+        stack: list[tuple[dict[str, Any], Iterator[Any]]] = (
+            [(start, iter(_applied(library, start)))] if id(start) not in done else []
+        )
+        while stack:
+            schema, below = stack[-1]
+            on_way.add(id(schema))
+            following = next((part for part in below if type(part) is dict and id(part) not in done), None)
+            if following is None:
+                on_way.discard(id(schema))
+                done.add(id(schema))
+                stack.pop()
+            elif id(following) in on_way:
+                library.risky.append(following)
+            else:
+                spend(1)
+                stack.append((following, iter(_applied(library, following))))
+
+
+def _lead_nowhere(library: Library, referring: list[dict[str, Any]]) -> bool:
+    """Return whether nothing that is referred to applies others to the same value, and nothing that refers combines
+    any.  PERF: mostly so, and it is a third of the time.
+    """
+    for target in library.targets.values():
+        if type(target.schema) is dict and not _LEADING_ON.isdisjoint(target.schema):
+            return False
+    for schema in referring:  # noqa: SIM110 - `all` would be a call of Python
+        if not _APPLYING.isdisjoint(schema):
+            return False
+    return True
+
+
+def _targets(library: Library, schema: dict[str, Any]) -> list[Any]:
+    """Return the schemas that a schema refers to."""
+    return [
+        library.targets[id(schema), keyword].schema
+        for keyword in REFERRING
+        if keyword in schema and (id(schema), keyword) in library.targets
+    ]
+
+
+def _applied(library: Library, schema: dict[str, Any]) -> list[Any]:
+    """Return the schemas that a schema applies to the same value."""
+    found = _targets(library, schema)
+    if not _APPLYING.isdisjoint(schema):
+        found += [schema[keyword] for keyword in _APPLIED if keyword in schema]
+        found += [part for keyword in _APPLIED_LISTS if type(schema.get(keyword)) is list for part in schema[keyword]]
+        found += [
+            part for keyword in _APPLIED_MAPS if type(schema.get(keyword)) is dict for part in schema[keyword].values()
+        ]
+    return found
+
 
 MANY = 2_000  # alternatives from which on a normal form is made beforehand
 LARGE_TEXT = 100_000  # states of patterns that are combined, from which on some masks are made beforehand

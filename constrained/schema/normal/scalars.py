@@ -1,7 +1,7 @@
 """Sets of null, booleans, numbers and strings: the part of a value that is closed under every boolean operation.
 
-Also the bits that name the types.  Keywords (`keywords.scalars`) narrow a `ScalarSketch`; what several of them say
-together (a length and a pattern, a minimum and a multiple) becomes one expression or one range at the end.
+Also the bits that name the types.  Keywords, one function each, narrow the `ScalarSketch` of their schema; what several
+of them say together (a length and a pattern, a minimum and a multiple) becomes one expression or one range at the end.
 """
 
 from __future__ import annotations
@@ -9,13 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from constrained.schema.numeric import ranges
 from constrained.schema.numeric.ranges import ALL_NUMBERS, FRACTIONAL, WHOLE, Numbers, exact
 from constrained.schema.strings import sets as texts
+from constrained.schema.strings.formats import format_expr, format_hull
 from constrained.schema.strings.sets import ALL_TEXTS, NO_TEXT, Texts
 from constrained.schema.values import NumberRange
+from constrained.work import spend
+
+if TYPE_CHECKING:
+    from constrained.schema.reading.document import Node
 
 NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << bit for bit in range(7))
 NUMBER = INTEGER | FRACTION
@@ -126,3 +131,96 @@ class ScalarSketch:
                 strings = strings & language
         found = Scalars(found.null, found.booleans, numbers, strings)
         return found if self.listed is ALL_SCALARS else found & self.listed
+
+
+_OTHERS = frozenset({type(None), bool, str, list, dict})  # kinds of values that are no numbers
+_WORDS = {"int32": 31, "int64": 63}  # formats of numbers: OpenAPI's
+_NO_BOOLEANS: frozenset[bool] = frozenset()
+
+
+def minimum(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    """SPEC: "valid only if the instance is greater than or exactly equal to"; in draft 4 a boolean sibling makes it
+    exclusive.
+    """
+    _raise_low(sketch, exact(value), node.schema.get("exclusiveMinimum") is True)
+
+
+def exclusive_minimum(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    if type(value) is not bool:
+        _raise_low(sketch, exact(value), True)
+
+
+def maximum(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    _lower_high(sketch, exact(value), node.schema.get("exclusiveMaximum") is True)
+
+
+def exclusive_maximum(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    if type(value) is not bool:
+        _lower_high(sketch, exact(value), True)
+
+
+def _raise_low(sketch: ScalarSketch, low: Fraction, open_: bool) -> None:
+    if sketch.low is None or (low, open_) > (sketch.low, sketch.low_open):
+        sketch.low, sketch.low_open = low, open_
+
+
+def _lower_high(sketch: ScalarSketch, high: Fraction, open_: bool) -> None:
+    if sketch.high is None or (high, not open_) < (sketch.high, not sketch.high_open):
+        sketch.high, sketch.high_open = high, open_
+
+
+def multiple_of(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    sketch.multiples.append(exact(value))
+
+
+def min_length(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    sketch.least = int(value)
+
+
+def max_length(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    sketch.most = int(value)
+
+
+def pattern(sketch: ScalarSketch, value: str, node: Node) -> None:
+    sketch.languages.append(texts.of_language(texts.of_pattern(value)))
+
+
+def format_(sketch: ScalarSketch, value: str, node: Node) -> None:
+    found = asserted_format(value, node)
+    if found is not None:
+        sketch.languages.append(found)
+    bits = _WORDS.get(value) if node.document.asserted_formats == "assert" else None
+    if bits is not None:
+        _raise_low(sketch, Fraction(-(1 << bits)), False)
+        _lower_high(sketch, Fraction((1 << bits) - 1), False)
+
+
+def asserted_format(value: str, node: Node) -> Texts | None:
+    """Return the texts of a format; None: it says nothing.
+
+    SPEC: a format that the dialect does not define is an annotation.
+
+    Whoever writes ``"format": "date"`` under an older ``$schema`` means the date of the later sketch, so that is what
+    "assert" reads.
+    """
+    dialect, asserted = node.resource.dialect, node.document.asserted_formats
+    if asserted == "assert" or value in dialect.formats and (asserted == "dialect" or dialect.asserts_formats):
+        language = format_expr(value)
+        if language is not None:
+            return Texts(None, language, hull=format_hull(value))
+    return None
+
+
+def enum(sketch: ScalarSketch, values: list[Any], node: Node) -> None:
+    """Keep the scalars among the values; arrays and objects are a union of constants, see `plans.composites`."""
+    kinds = set(map(type, values))
+    numbers = [] if kinds <= _OTHERS else [value for value in values if type(value) not in _OTHERS]
+    spend(len(values) // 8 + 24 * len(numbers))
+    found = Scalars(
+        type(None) in kinds,
+        frozenset([value for value in values if type(value) is bool]) if bool in kinds else _NO_BOOLEANS,
+        tuple(map(ranges.constant, dict.fromkeys(map(exact, numbers)))),
+        texts.finite(values if len(kinds) == 1 else [value for value in values if type(value) is str])
+        if str in kinds else NO_TEXT,
+    )
+    sketch.listed = found if sketch.listed is ALL_SCALARS else sketch.listed & found

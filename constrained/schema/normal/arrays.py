@@ -1,8 +1,10 @@
-"""Conjunctions of constraints on arrays: the sketches from which `ArrayShape` is made.
+"""Arrays: what their keywords mean, and conjunctions of these, the sketches from which `ArrayShape` is made.
 
 A sketch is a conjunction; a union of sketches is a tuple of them (see `alternatives`).  Its complement is a union of
 obligations (one item is not …, the array is shorter than …), most of which fit into one clause.  Sketches are narrowed
 only while they are built and shared after.
+
+A keyword is a function that narrows the sketch of its schema.
 """
 
 from __future__ import annotations
@@ -10,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from constrained.errors import UnsupportedSchema
-from constrained.schema.reading.nodes import NOTHING, Node, both, ordered
+from constrained.schema.reading.document import NOTHING, Node, both, denials, ordered
 from constrained.schema.values import (
     ALWAYS,
     ArrayShape,
@@ -28,6 +30,9 @@ from constrained.schema.values import (
     negation,
 )
 from constrained.work import spend
+
+if TYPE_CHECKING:
+    from constrained.schema.reading.document import Node
 
 Never: TypeAlias = Callable[[Conj], bool]  # True: certainly without a value
 
@@ -133,13 +138,6 @@ def deny(sketch: ArraySketch) -> tuple[ArraySketch, ...]:
     if sketch.unique:
         found.append(ArraySketch(unique=False))
     return tuple(found)
-
-
-def denials(conj: Conj) -> list[Conj]:
-    """Return conjunctions whose union is the complement of this one."""
-    if conj == NOTHING:
-        return [ALWAYS]
-    return [negation(frozenset((signed,))) for signed in conj]
 
 
 def as_clause(sketch: ArraySketch) -> Clause | None:
@@ -333,3 +331,65 @@ def with_unseen(sketch: ArraySketch, conj: Conj) -> ArraySketch | None:
     if sketch.seen is None or not conj:
         return sketch
     return merge(sketch, ArraySketch((ALWAYS,) * sketch.seen, conj), lambda _: False)
+
+
+def items(sketch: ArraySketch, value: Any, node: Node) -> None:
+    """SPEC 2020-12: "applies its subschema to all instance elements at indexes greater than the length of the
+    "prefixItems" array".
+
+    Until 2019-09 a list of schemas is what "prefixItems" is now.
+    """
+    if type(value) is list:
+        sketch.prefix = node.listed(value, "items")
+        if sketch.seen is not None:
+            sketch.seen = len(value)
+    else:
+        sketch.rest = node.below(value, "items")
+        sketch.seen = None
+
+
+def prefix_items(sketch: ArraySketch, value: Any, node: Node) -> None:
+    sketch.prefix = node.listed(value, "prefixItems")
+    if sketch.seen is not None:
+        sketch.seen = len(value)
+
+
+def additional_items(sketch: ArraySketch, value: Any, node: Node) -> None:
+    """SPEC 2019-09: ignored unless "items" is a list."""
+    if type(node.schema.get("items")) is list:
+        sketch.rest = node.below(value, "additionalItems")
+        sketch.seen = None
+
+
+def min_items(sketch: ArraySketch, value: Any, node: Node) -> None:
+    sketch.min = max(sketch.min, int(value))
+
+
+def max_items(sketch: ArraySketch, value: Any, node: Node) -> None:
+    sketch.max = int(value)
+
+
+def unique_items(sketch: ArraySketch, value: Any, node: Node) -> None:
+    if value:
+        sketch.unique = True
+
+
+def contains(sketch: ArraySketch, value: Any, node: Node) -> None:
+    """SPEC: at least one item by default; "minContains": 0 makes it vacuous.  2020-12: an item that matches is
+    evaluated.
+    """
+    rules = node.resource.dialect.rules
+    least = node.schema.get("minContains", 1) if "minContains" in rules else 1
+    most = node.schema.get("maxContains") if "maxContains" in rules else None
+    item = node.bare.below(value, "contains")
+    sketch.counts = (Count(item, int(least), None if most is None else int(most)),)
+    if "prefixItems" in rules:
+        sketch.seen_items = (item,)
+
+
+def constant(sketch: ArraySketch, value: list[Any], node: Node) -> None:
+    """The array itself, for `const`."""
+    sketch.prefix = tuple(
+        node.document.constant(part, ((node.where, "const"), index)) for index, part in enumerate(value)
+    )
+    sketch.min = sketch.max = len(value)

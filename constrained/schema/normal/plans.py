@@ -1,4 +1,4 @@
-"""The dispatch table of keywords: keyword → function, and the keywords of a schema sorted by the types they are about.
+"""Plans: the keywords of a schema sorted by the types they are about; the dispatch table, keyword → function.
 
 `_KEYWORDS` is the dispatch table, one function per keyword.  `rules` of the dialect decide which entries count for a
 schema, so there is one table per dialect, cut from this one.  Keywords of one type narrow a sketch; keywords that apply
@@ -12,15 +12,12 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from constrained.schema.keywords import arrays, logic, objects, scalars
-from constrained.schema.numeric.ranges import plainly_written
-from constrained.schema.reading.dialects import Dialect
-from constrained.schema.sketches.arrays import FULL as FULL_ARRAY
-from constrained.schema.sketches.arrays import ArraySketch
-from constrained.schema.sketches.objects import FULL as FULL_OBJECT
-from constrained.schema.sketches.objects import ObjectSketch
-from constrained.schema.sketches.operations import Operation
-from constrained.schema.sketches.scalars import (
+from constrained.schema.normal import arrays, objects, scalars
+from constrained.schema.normal.arrays import FULL as FULL_ARRAY
+from constrained.schema.normal.arrays import ArraySketch
+from constrained.schema.normal.objects import FULL as FULL_OBJECT
+from constrained.schema.normal.objects import ObjectSketch
+from constrained.schema.normal.scalars import (
     ARRAY,
     EVERY_TYPE,
     INTEGER,
@@ -34,12 +31,89 @@ from constrained.schema.sketches.scalars import (
     of_types,
     types_of,
 )
+from constrained.schema.numeric.ranges import plainly_written
+from constrained.schema.reading.keywords import Dialect
 from constrained.schema.strings.sets import ALL_TEXTS, Texts
 from constrained.schema.values import ALWAYS, Conj
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from constrained.schema.reading.nodes import Node
+    from constrained.schema.reading.document import Node
+
+class JoinKind(IntEnum):
+    """How an operation joins its operands."""
+
+    ALL = 0
+    ANY = 1
+    ONE = 2  # exactly one
+    NOT = 3
+    IF = 4  # operands: condition, then, else
+    WHEN = 5  # an object with `key` satisfies the operand
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A keyword's operands (of one signed node at most) and how they are joined.  Outside `types` it says nothing."""
+
+    kind: JoinKind
+    operands: tuple[Conj, ...]
+    keyword: str  # as it is in the schema, for messages
+    types: int = EVERY_TYPE
+    key: str = ""
+
+
+def reference(_: str, node: Node, keyword: str) -> list[Operation]:
+    return [Operation(JoinKind.ALL, (node.referent(keyword),), keyword)]
+
+
+def all_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
+    return [Operation(JoinKind.ALL, node.listed(value, keyword), keyword)]
+
+
+def any_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
+    return [Operation(JoinKind.ANY, node.listed(value, keyword), keyword)]
+
+
+def one_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
+    return [Operation(JoinKind.ONE, node.listed(value, keyword), keyword)]
+
+
+def not_(value: Any, node: Node, keyword: str) -> list[Operation]:
+    return [Operation(JoinKind.NOT, (node.bare.below(value, keyword),), keyword)]
+
+
+def if_(value: Any, node: Node, keyword: str) -> list[Operation]:
+    """SPEC: "then" and "else" are ignored without "if", and a missing one always holds."""
+    then, otherwise = (
+        node.below(node.schema[name], name) if name in node.schema else ALWAYS for name in ("then", "else")
+    )
+    return [Operation(JoinKind.IF, (node.bare.below(value, keyword), then, otherwise), keyword)]
+
+
+def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[Operation]:
+    """Return one conditional per key; the lists of names in draft 7's "dependencies" are
+    `objects.dependent_required`.
+    """
+    return [
+        Operation(JoinKind.WHEN, (node.below(schema, keyword, key),), keyword, OBJECT, key)
+        for key, schema in value.items() if type(schema) is not list
+    ]
+
+
+def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
+    """Return the union of the arrays and the union of the objects among the values of "enum" or "const"."""
+    found = []
+    kinds = set(map(type, values))
+    for kind, bit in ((list, ARRAY), (dict, OBJECT)):
+        if kind not in kinds:
+            continue
+        constants = tuple(
+            node.document.constant(value, ((node.where, keyword), index))
+            for index, value in enumerate(values)
+            if type(value) is kind
+        )
+        found.append(Operation(JoinKind.ANY, constants, keyword, bit))
+    return found
 
 
 class Group(IntEnum):
@@ -63,15 +137,15 @@ Function = Callable[..., Any]
 
 _KEYWORDS: dict[str, tuple[Group, Any]] = {
     "type": (Group.TYPE, None),
-    "$ref": (Group.LOGIC, logic.reference),
-    "$dynamicRef": (Group.LOGIC, logic.reference),
-    "$recursiveRef": (Group.LOGIC, logic.reference),
-    "allOf": (Group.LOGIC, logic.all_of),
-    "anyOf": (Group.LOGIC, logic.any_of),
-    "oneOf": (Group.LOGIC, logic.one_of),
-    "not": (Group.LOGIC, logic.not_),
-    "if": (Group.LOGIC, logic.if_),
-    "dependentSchemas": (Group.LOGIC, logic.dependent_schemas),
+    "$ref": (Group.LOGIC, reference),
+    "$dynamicRef": (Group.LOGIC, reference),
+    "$recursiveRef": (Group.LOGIC, reference),
+    "allOf": (Group.LOGIC, all_of),
+    "anyOf": (Group.LOGIC, any_of),
+    "oneOf": (Group.LOGIC, one_of),
+    "not": (Group.LOGIC, not_),
+    "if": (Group.LOGIC, if_),
+    "dependentSchemas": (Group.LOGIC, dependent_schemas),
     "enum": (Group.LISTED, None),
     "const": (Group.LISTED, None),
     "minimum": (Group.SCALARS, scalars.minimum),
@@ -185,9 +259,9 @@ def _sort(node: Node, *, paid: bool) -> SortedKeywords:
             if keyword == "const" and len(schema) == 1:
                 _constant(value, arrays_, objects_)
             else:
-                operations += logic.composites(values, node, keyword)
+                operations += composites(values, node, keyword)
         if keyword == "dependencies":
-            operations += logic.dependent_schemas(value, node, keyword)
+            operations += dependent_schemas(value, node, keyword)
     simple = not operations and not unevaluated
     return SortedKeywords(types, scalars_, arrays_, objects_, operations, names, unevaluated, simple)
 

@@ -1,1 +1,0 @@
-"""The meaning of keywords: one function each, sorted by the types that they are about."""

@@ -1,1 +1,0 @@
-"""Sketches: conjunctions of constraints of one JSON type while keywords are still being added."""
