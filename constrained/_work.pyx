@@ -68,10 +68,6 @@ cdef class Budget:
         self.rest = min(self.rest + _units(units, _GIVEN), self.most)
         self._next_check = max(self.rest - _CHECK, 0)
 
-    def set_aside(self, units):
-        """Keep units for later, see `work.PlainBudget`."""
-        self.rest -= _units(units, _NO_LIMIT)
-
     def renew(self, done=0):
         """Begin another operation, see `work.PlainBudget`."""
         self.again(_units(done, _NO_LIMIT))

@@ -92,10 +92,6 @@ class PlainBudget:
         self.left = min(self.left + units, NO_LIMIT if self.limit is None else self.limit)
         self._next_check = max(self.left - CHECK, 0)
 
-    def set_aside(self, units: int) -> None:
-        """Keep units for what comes after, which gives them back by `refill`: they count as work for nobody."""
-        self.left -= units
-
     def renew(self, done: int = 0) -> None:
         """Begin another operation: a little is given back, and the deadline counts from now.
 

@@ -140,8 +140,7 @@ class CompiledGrammar:
 
         known = self._completions
         if known is None or known.is_full():
-            bound = self.options.max_configurations
-            made = Completions(self.vocabulary, self._root, nullable=self._nullable, max_configurations=bound)
+            made = Completions(self.vocabulary, self._root, nullable=self._nullable, budget=self.options.budget())
             known = self._completions = made
         return known
 

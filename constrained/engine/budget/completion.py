@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from constrained.engine.tokens.vocabulary import Vocabulary
+    from constrained.work import Budget
 
     Allowed = Callable[[], npt.NDArray[np.bool_]]  # which tokens may come next, (size,), as the plain mask says
 
@@ -58,19 +59,19 @@ _NOTHING = _WayEnd(0, 0, 0)
 class Completions:
     """The ways out of one constraint's states; shared by its matchers, which hold states of `tracker`.
 
+    budget: what looking ahead in a generation may do, beside the constraint's own, which the masks need.
     Invariant: what is kept depends on the state alone, so matchers that share this and matchers that do not get the
     same answers.
     Threads: two may compute the same thing twice.
     """
 
-    def __init__(self, vocabulary: Vocabulary, root: State, *, nullable: bool, max_configurations: int) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, root: State, *, nullable: bool, budget: Budget) -> None:
+        self._vocabulary, self.budget = vocabulary, budget
         self._ways = Ways(vocabulary.special)
         self.tracker = Lookahead(
             vocabulary,
             self._ways,
             specials=vocabulary.special,
-            max_configurations=max_configurations,
             max_bytes=_MOST_BYTES,
         )
         self._steps = TokenSteps(vocabulary, self.tracker)

@@ -181,7 +181,6 @@ class MergedKernel(PlainKernel):
                 stacks.add(stack)
                 if self._expand(machine).calls:
                     heappush(calling, (*self._rank(machine), machine))
-        self._check_count(len(found))
         return ends
 
     def _returns(self, stack: Frame | None) -> tuple[list[Config], bool]:
@@ -279,10 +278,9 @@ class Lookahead(MergedKernel):
         ways: Ways,
         *,
         specials: Mapping[str, int],
-        max_configurations: int,
         max_bytes: int,
     ) -> None:
-        super().__init__(vocabulary, specials=specials, max_configurations=max_configurations, max_bytes=max_bytes)
+        super().__init__(vocabulary, specials=specials, max_bytes=max_bytes)
         self._ways = ways
         self._looks: dict[tuple[int, int], int] = {}
         self._alike: dict[TextAt, TextAt] = {}
@@ -485,13 +483,15 @@ def _only_target(at: TextAt) -> Language | None:
 
 def _looping(spelling: Spelling, language: Language) -> int:
     """Return the kinds of characters that are written as themselves and lead from a language back to it."""
-    edges = [(low, high) for low, high, target in language.edges() if target == language]
+    edges = language.edges()
+    spend(1 + len(edges) // 8)
+    kept = [span for low, high, target in edges if target == language for span in clip(spelling.raw, low, high)]
+    if not kept:
+        return 0
+    spend(60)
 
     def stays(low: int, high: int) -> bool:
-        return all(
-            clip(spelling.raw, first, last) == ((first, last),) and any(a <= first and last <= b for a, b in edges)
-            for first, last in clip(SCALARS, low, high)
-        )
+        return all(any(a <= first and last <= b for a, b in kept) for first, last in clip(SCALARS, low, high))
 
     found = 0
     for bit, data in _ASCII_KINDS:
@@ -606,7 +606,7 @@ class TokenSteps:
             nodes, before = nodes[left > 0], before[left > 0]
             if left.sum() <= _FEW_TOKENS:
                 break
-            spend(20 + len(nodes) // 200)
+            spend(130 + len(nodes) // 20)
             reached = self._stepped(before.astype(np.int64) * 256 + trie.byte[nodes], places)
             alive = reached > 0
             nodes, reached = nodes[alive], reached[alive]
@@ -649,7 +649,7 @@ class TokenSteps:
         numbers, which, ends = self._vocabulary.unfinished
         found = asked[numbers] & (behind[numbers] > 0)
         numbers = numbers[found]
-        pairs, back = np.unique(behind[numbers].astype(np.int64) * len(ends) + which[found], return_inverse=True)
+        pairs, back = _distinct(behind[numbers].astype(np.int64) * len(ends) + which[found])
         after = [
             places.of(self._look(places.states[pair // len(ends)], ends[pair % len(ends)])) for pair in pairs.tolist()
         ]
@@ -657,7 +657,8 @@ class TokenSteps:
 
     def _stepped(self, keys: npt.NDArray[np.int64], places: _Places) -> Ints:
         """Return the places of the states after (place of a state) · 256 + byte."""
-        pairs, back = np.unique(keys, return_inverse=True)
+        pairs, back = _distinct(keys)
+        spend(len(pairs))
         look, states = self._tracker.look_byte, places.states
         after = [places.of(look(states[pair >> 8], pair & 255)) for pair in pairs.tolist()]
         return np.array(after, np.int32)[back]
@@ -687,6 +688,16 @@ class _Places:
         if place == len(self.states):
             self.states.append(state)
         return place
+
+
+def _distinct(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return small numbers without repetitions, ascending, and the place of each among these.
+
+    PERF: `np.unique` sorts: 60,000 of them 3.8 -> 0.25 ms.
+    """
+    met = np.zeros(int(numbers.max(initial=-1)) + 1, np.bool_)
+    met[numbers] = True
+    return np.flatnonzero(met), (np.cumsum(met) - 1)[numbers]
 
 
 def _below(trie: TokenTrie, level: Ints, frontier: Ints, above: Ints) -> tuple[Ints, Ints]:

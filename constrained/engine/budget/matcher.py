@@ -38,7 +38,7 @@ from constrained.engine.rejection import checked_token, token_name
 from constrained.engine.tokens.bitmask import as_array, number
 from constrained.engine.twin.automaton import DEAD
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
-from constrained.work import thread
+from constrained.work import begin, thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -189,23 +189,21 @@ class BudgetedMatcher(Matcher):
         return after, None
 
     def _looked(self, place: Place, look: Callable[[], Found]) -> Found | None:
-        """Return what looking ahead from a place finds; None where there is no work left for it: a quarter is kept for
-        the mask itself.
+        """Return what looking ahead from a place finds; None where there is no work left for it.  It has a budget of its
+        own, so that masks have all of theirs.
         """
         if place[0] == LOST:
             return None
-        budget = thread.budget
-        assert budget is not None
-        kept = budget.left // 4
-        budget.set_aside(kept)
+        outer, budget = thread.budget, self._completions.budget
         try:
+            begin(budget, hurried=True)
             return look()
         except LimitExceeded:
             if budget.left:  # it is not for lack of work
                 raise
             return None
         finally:
-            budget.refill(kept)
+            thread.budget = outer
 
     def _completion(self) -> tuple[int, ...]:
         return self._kept(self._place())
