@@ -16,6 +16,7 @@ both, so that every call reads a byte.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -320,8 +321,8 @@ class LiteralSet(_Range):
         while at < self.high:
             char = texts[at][depth]
             end = at + 1
-            while end < self.high and texts[end][depth] == char:
-                end += 1
+            if end < self.high and texts[end][depth] == char:
+                end = bisect_right(texts, char, end, self.high, key=lambda text: text[depth])  # now
             if self._live(at, end):
                 found.append((ord(char), ord(char), LiteralSet(texts, self.excluded, at, end, depth + 1)))
             at = end

@@ -189,8 +189,9 @@ class BudgetedMatcher(Matcher):
         return after, None
 
     def _looked(self, place: Place, look: Callable[[], Found]) -> Found | None:
-        """Return what looking ahead from a place finds; None where there is no work left for it.  It has a budget of its
-        own, so that masks have all of theirs.
+        """Return what looking ahead from a place finds; None where there is no work left for it.
+
+        It has a budget of its own, so that masks have all of theirs.
         """
         if place[0] == LOST:
             return None

@@ -311,7 +311,7 @@ class Clauses:
         shape = self._machine.shape
         if at.size + needed.bit_count() < shape.min and not self._machine.cells:
             return None
-        spend(2 + len(self._clauses) // 16)
+        spend(2 + len(self._clauses) // 4)
         ahead = self._machine.ahead(at) if shape.max is None else 0
         coming, others = 0, []
         for number in bits(at.clauses):
