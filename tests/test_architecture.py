@@ -101,7 +101,7 @@ NAMING = {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.objects",
         "schema._values", "schema._scan",  # compiled
         "schema.python_types", "formats.tools.type_names",  # write it
-        "schema.printing.contradictions", "formats.tools.judge",  # messages
+        "schema.describe", "formats.tools.judge",  # messages
         "schema.normal.quick", "formats.binding.arguments", "formats.payload.values", "formats.writing.declarations",  # of schemas nobody has read
     },
     "contains": {

@@ -19,9 +19,8 @@ from constrained.engine.twin.spelling import decode, variants
 from constrained.engine.twin.text import DONE, TextAt
 from constrained.machine import Dispatch, Quoting
 from constrained.regex import parse_python
-from constrained.schema.machines.items import OpenItem
-from constrained.schema.numeric.language import CANONICAL_NUMBERS, number_language
-from constrained.schema.strings.absent import lacks_key
+from constrained.schema.machines.distinct import OpenItem, lacks_key
+from constrained.schema.number_texts import CANONICAL_NUMBERS, number_language
 from constrained.schema.values import NumberRange
 from constrained.work import Budget, metered
 

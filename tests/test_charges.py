@@ -12,9 +12,9 @@ from constrained.grammar.lark.printer import _LarkWriter
 from constrained.integrations.exporting.characters import _CharacterWriter
 from constrained.integrations.exports import export
 from constrained.schema.embedding import EmbeddedSchema
-from constrained.schema.machines.recorded_values import whole_of
+from constrained.schema.machines.distinct import whole_of
 from constrained.schema.normal.counts import matched
-from constrained.schema.numeric.language import JSON_NUMBERS, number_language
+from constrained.schema.number_texts import JSON_NUMBERS, number_language
 from constrained.schema.strings.sets import listed
 from constrained.schema.values import NumberRange
 from constrained.work import Budget, metered

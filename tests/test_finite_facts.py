@@ -22,10 +22,10 @@ from constrained.grammar import Pattern
 from constrained.regex import Expr, char_class, concat, matches, parse_ecma, parse_python
 from constrained.regex.charset import MAX, category, contains, unicode_property
 from constrained.regex.expr import single, step
-from constrained.schema.printing.lark_characters import hexadecimal
+from constrained.schema.lark_rules import hexadecimal
 from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.strings.formats import format_expr
-from constrained.schema.strings.idn_labels import _valid
+from constrained.schema.strings.idn import _valid
 
 TWO = [f"{number:02}" for number in range(100)]
 

@@ -9,10 +9,8 @@ import re
 import pytest
 
 from constrained.regex import ANY_TEXT, Expr, complement, intersect, literals, matches, parse_ecma, union
-from constrained.schema.machines import texts as texts_module
-from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
-from constrained.schema.strings import scarcity
-from constrained.schema.strings.scarcity import scarce_from
+from constrained.schema.machines import text as texts_module
+from constrained.schema.machines.text import never_runs_dry, scarce_from, without_dead_ends
 
 LONGEST = 7
 FINITE = ["[ab]", "[ab]{1,2}", "a|b[ab]", "[ab]{0,3}", "a{1,7}", "", "abab?|[ab]b{0,4}", "(a|ab)(b|ba)?"]
@@ -92,7 +90,7 @@ def test_a_few_texts_are_looked_at_where_others_are_walked(listed):
     found, walked = literals(listed), union(*map(parse_text, listed), parse_ecma("^never$"))
     walked = intersect(walked, complement(parse_ecma("^never$")))
     for few in (0, 1, 3, 7, 15, 31):
-        assert scarcity._first_scarce(found, few) == scarcity._first_scarce(walked, few), few
+        assert texts_module._first_scarce(found, few) == texts_module._first_scarce(walked, few), few
     for size in range(3):
         for used in map(frozenset, itertools.combinations([*listed, "other"], size)):
             left, expected = (without_dead_ends(one, used) for one in (found, walked))
@@ -118,8 +116,8 @@ def test_scarce_from_of_counted_characters_is_what_a_search_finds(counts, few):
     for characters in ("[a-c]", "[a-g]", "[a-h]", "[ab]", "[\\s\\S]", "[^a]", "x"):
         counted = language(characters + counts)
         assert counted.counted is not None or counts == "*" and characters == "[\\s\\S]"
-        searched = scarcity._first_scarce(counted, few)
-        assert scarcity._scarce_from(counted, few) == searched, (characters, counts, few)
+        searched = texts_module._first_scarce(counted, few)
+        assert texts_module._scarce_from(counted, few) == searched, (characters, counts, few)
 
 
 @pytest.mark.parametrize("pattern", [*FINITE, *INFINITE])

@@ -17,21 +17,23 @@ from typing import Any
 import pytest
 
 from constrained.machine import Language
-from constrained.schema.numeric import settled, unions
-from constrained.schema.numeric import states as number_states
-from constrained.schema.numeric.exponents import NumberSpelling
-from constrained.schema.numeric.language import (
+from constrained.schema import number_texts
+from constrained.schema.number_sets import normal
+from constrained.schema.number_texts import (
     CANONICAL_NUMBERS,
     JSON_NUMBERS,
     PYTHON_NUMBERS,
+    Magnitudes,
+    MantissaStates,
+    NumberSpelling,
     Start,
+    _integer,
     _ranged,
+    _text,
     canonical_text,
+    magnitudes,
     number_language,
 )
-from constrained.schema.numeric.magnitudes import Magnitudes, _integer, _text, magnitudes
-from constrained.schema.numeric.ranges import normal
-from constrained.schema.numeric.states import MantissaStates
 from constrained.schema.values import NumberRange
 
 SKELETONS = {
@@ -442,7 +444,7 @@ def test_far_bounds_cost_few_states() -> None:
 
 
 def test_states_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    for tables in (number_states, settled, unions):
+    for tables in (number_texts,):
         monkeypatch.setattr(tables, "MOST_STATES", 5)
     ranges = (
         NumberRange(low=Fraction(1), not_multiples=(Fraction(8),)),

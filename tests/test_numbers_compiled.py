@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 
 from constrained import caches
-from constrained.schema.numeric import exponents, language, settled
-from constrained.schema.numeric.exponents import NumberSpelling
-from constrained.schema.numeric.language import CANONICAL_NUMBERS, JSON_NUMBERS, PYTHON_NUMBERS, number_language
-from constrained.schema.numeric.ranges import normal
+from constrained.schema import number_texts
+from constrained.schema.number_sets import normal
+from constrained.schema.number_texts import (
+    CANONICAL_NUMBERS,
+    JSON_NUMBERS,
+    PYTHON_NUMBERS,
+    NumberSpelling,
+    number_language,
+)
 from constrained.schema.values import NumberRange
 from constrained.work import Budget, metered
 
@@ -38,7 +43,7 @@ def afresh() -> Any:
 
 
 def _forget() -> None:
-    settled._tables.clear()
+    number_texts._tables.clear()
     caches.clear(give_back=False)
 
 
@@ -62,8 +67,8 @@ def test_compiled_numbers_are_what_the_plain_ones_are(
 
 
 def _without_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    starts = (exponents, "quick_digits"), (exponents, "quick_start")
-    for module, name in ((language, "BoundedStates"), (settled, "QuickStates"), *starts):
+    starts = (number_texts, "quick_digits"), (number_texts, "quick_start")
+    for module, name in ((number_texts, "BoundedStates"), (number_texts, "QuickStates"), *starts):
         monkeypatch.setattr(module, name, None)
 
 
@@ -102,10 +107,10 @@ def test_exponents_of_any_size(spelling: NumberSpelling, monkeypatch: pytest.Mon
     spans = [(low, high) for low in EXPONENTS[1:] for high in EXPONENTS if high is None or low <= high][::3]
 
     def outcomes() -> list[Any]:
-        return [_texts(exponents._digits(low, high, spelling)) for low, high in spans]
+        return [_texts(number_texts._digits(low, high, spelling)) for low, high in spans]
 
     compiled = outcomes()
-    monkeypatch.setattr(exponents, "quick_digits", None)
+    monkeypatch.setattr(number_texts, "quick_digits", None)
     assert outcomes() == compiled
 
 
@@ -115,7 +120,7 @@ def test_starts_of_exponents_of_any_size(spelling: NumberSpelling, monkeypatch: 
     spans = [(low, high) for low in [None, *ends] for high in [None, *ends] if None in (low, high) or low <= high][::5]
 
     def outcomes() -> list[Any]:
-        return [_texts(exponents.exponent(span, spelling)) for span in spans]
+        return [_texts(number_texts.exponent(span, spelling)) for span in spans]
 
     compiled = outcomes()
     _without_compiled(monkeypatch)
@@ -131,11 +136,11 @@ def test_states_for_few_digits_agree_on_them(
 ) -> None:
     if not compiled:
         _without_compiled(monkeypatch)
-    table, ends = settled.settled_states(spelling), [None, *range(-digits - 2, digits + 3)]
+    table, ends = number_texts.settled_states(spelling), [None, *range(-digits - 2, digits + 3)]
     todo = [(phase, least, most, whole, zeros, fraction, gap)
             for phase, whole, least, most, gap in itertools.product((1, 2, 3), (False, True), ends, ends, (False, True))
             for zeros in range(digits + 4 if whole else 1)
-            for fraction in (range(1, digits + 3) if whole and phase == exponents.FRACTION else (0,))]  # fmt: skip
+            for fraction in (range(1, digits + 3) if whole and phase == number_texts.FRACTION else (0,))]  # fmt: skip
     states = [state for key in todo if (state := table.state(*key)) is not None]
     known: dict[Any, Any] = {}
     found = {state.for_digits(digits) for state in states}
@@ -147,7 +152,7 @@ def test_states_for_few_digits_agree_on_them(
 def test_bounds_that_few_digits_do_not_tell_apart() -> None:
     """What is still compared with a bound stands for a settled state where the outcome makes no difference."""
     known: dict[Any, Any] = {}
-    settled_kind, found = type(settled.settled_states(JSON_NUMBERS).state(1, None, None, False, 0, 0, False)), set()
+    settled_kind, found = type(number_texts.settled_states(JSON_NUMBERS).state(1, None, None, False, 0, 0, False)), set()
     ends = [None, *(Fraction(end) for end in ("0.5", "1", "12", "99.5", "65535", "2147483647", "1e9"))]
     for least, most, integer, open_, spelling in itertools.product(
         ends, ends, (None, True), (False, True), (JSON_NUMBERS, PYTHON_NUMBERS)

@@ -13,7 +13,7 @@ import pytest
 from constrained import Grammar, Rejected, Vocabulary, compile
 from constrained.grammar.ir import Pattern, Rule
 from constrained.regex import matches
-from constrained.schema.strings.idn_labels import idn_hostname
+from constrained.schema.strings.idn import idn_hostname
 
 EVERY_BYTE = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 SCHEMA = {"type": "string", "format": "idn-hostname"}

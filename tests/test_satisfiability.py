@@ -8,9 +8,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from constrained.regex import ANY, example, intersect, repeat
+from constrained.schema.describe import conflict
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.normal.quick import ROOM, is_plainly_live
-from constrained.schema.printing.contradictions import conflict
 from constrained.schema.reading.check import load
 from constrained.schema.strings.formats import KNOWN, format_expr
 from constrained.work import Budget, metered

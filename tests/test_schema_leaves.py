@@ -32,7 +32,7 @@ from constrained.schema.machines.value import Values, common_values
 from constrained.schema.reading import interning as leaves
 from constrained.schema.reading.check import load
 from constrained.schema.reading.interning import leaf
-from constrained.schema.surfaces.json import json as json_surface
+from constrained.schema.surfaces.punctuation import json as json_surface
 
 LISTED = {"type": "array", "items": {"type": "string"}}
 POINT = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}, "required": ["x", "y"]}

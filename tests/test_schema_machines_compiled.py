@@ -9,14 +9,12 @@ import pytest
 from test_schema_compiled import ORDINARY, again, outcome, plainly, schemas
 
 from constrained import caches, machine
-from constrained.schema.machines import object_keys
+from constrained.schema.machines import object as object_keys
 from constrained.schema.machines import value as machine_value
-from constrained.schema.machines.punctuation import Punctuation
 from constrained.schema.normal import normalise as normal
 from constrained.schema.reading import interning
 from constrained.schema.reading.check import load
-from constrained.schema.surfaces.json import json
-from constrained.schema.surfaces.python import arguments, python
+from constrained.schema.surfaces.punctuation import Punctuation, arguments, json, python
 
 pytest.importorskip("constrained.schema._values", reason="no compiler")
 

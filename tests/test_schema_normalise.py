@@ -25,12 +25,12 @@ from value_oracle import belongs
 
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.regex import NEVER
+from constrained.schema.describe import describe
 from constrained.schema.normal import normalise as normalise_module
 from constrained.schema.normal import objects
 from constrained.schema.normal.normalise import general_value, normalise, plain_value
 from constrained.schema.normal.plans import plan_of
 from constrained.schema.normal.scalars import EVERY_TYPE
-from constrained.schema.printing.describe import describe
 from constrained.schema.reading import keywords
 from constrained.schema.reading.check import load
 from constrained.schema.reading.keywords import named

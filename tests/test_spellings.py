@@ -19,7 +19,7 @@ from constrained.engine.kernels import kernel_class
 from constrained.engine.twin.spelling import variants
 from constrained.machine import Language, LiteralSet, Quoting, Text
 from constrained.regex import ANY_TEXT, Expr, char_class
-from constrained.schema.printing.lark_characters import ways
+from constrained.schema.lark_rules import ways
 
 # where something begins, ends or changes: controls, quotes, widths of UTF-8 and of escapes, blocks of surrogate pairs
 EDGES = (

@@ -22,8 +22,7 @@ import pytest
 from constrained import Grammar, Vocabulary, compile
 from constrained.errors import GrammarError, Rejected
 from constrained.regex import Expr, derive, example, is_empty, matches, parse_ecma, parse_python, raw_edges
-from constrained.schema.strings import automata, formats
-from constrained.schema.strings.automata import written
+from constrained.schema.strings import formats
 from constrained.schema.strings.formats import (
     _FORMATS,
     INEXACT,
@@ -32,6 +31,7 @@ from constrained.schema.strings.formats import (
     built,
     format_expr,
     format_hull,
+    written,
 )
 from constrained.work import Budget, metered
 
@@ -223,7 +223,7 @@ def test_a_date_time_visits_few_states():
     assert len(seen) <= 30
 
 
-@pytest.mark.parametrize("name", sorted(automata._lines()))
+@pytest.mark.parametrize("name", sorted(formats._lines()))
 def test_what_is_written_down_is_what_the_patterns_say(name, monkeypatch):
     """State by state: the same expressions, whether they are read or derived; if not, tools/format_automata.py writes them."""
     start = written(name, _time_of_day)
@@ -262,7 +262,7 @@ def test_the_formats_that_are_written_down_are_read_at_once():
 
 def test_the_tool_writes_what_is_written_down():
     code = (
-        "from constrained.schema.strings.automata import FILE\n"
+        "from constrained.schema.strings.formats import FILE\n"
         "from format_automata import FORMATS, line_of\n"
         "assert ''.join(f'{line_of(name)}\\n' for name in FORMATS) == FILE.read_text('utf-8')"
     )

@@ -11,7 +11,7 @@ import pytest
 
 from constrained.regex import matches
 from constrained.regex.charset import contains, joining_type
-from constrained.schema.strings.idn_labels import idn_hostname
+from constrained.schema.strings.idn import idn_hostname
 
 regex = pytest.importorskip("regex")
 ROOT = Path(__file__).parents[1]

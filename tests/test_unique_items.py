@@ -18,10 +18,8 @@ from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, 
 
 from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, caches, compile
 from constrained.machine import Edges
-from constrained.schema.machines.items import OpenItem, Place, Return
-from constrained.schema.machines.recorded_values import Built
-from constrained.schema.numeric.keys import clipped, number_key, number_text, whole_number
-from constrained.schema.numeric.ranges import contains, reach
+from constrained.schema.machines.distinct import Built, OpenItem, Place, Return
+from constrained.schema.number_sets import clipped, contains, number_key, number_text, reach, whole_number
 from constrained.schema.values import NumberRange
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)

@@ -13,8 +13,7 @@ from functools import cache
 
 from constrained.regex.derive import raw_edges, written_down
 from constrained.regex.expr import CLASS, LAZY, UNION, Expr
-from constrained.schema.strings.automata import FILE
-from constrained.schema.strings.formats import SECONDS, built
+from constrained.schema.strings.formats import FILE, SECONDS, built
 
 FORMATS = ("date", "date-time", "email", "uri", "uri-reference", "ipv4", "ipv6", "uuid", "duration", SECONDS)
 

@@ -32,7 +32,7 @@ from constrained.schema.values import ALWAYS, SignedNode
 # The same states with the same edges, for the same units of work.
 #
 # Owns: its tables, which are emptied as those of the plain twins are.
-# Plain twins: `settled.SettledStates`, `exponents.ExponentStart` and `Digits`; compared in
+# Plain twins: `number_texts.SettledStates`, `number_texts.ExponentStart` and `Digits`; compared in
 # tests/test_numbers_compiled.py.
 # ======================================================================================================================
 
@@ -75,7 +75,7 @@ cdef class Numbers:
 
 
 cdef int add(list edges, int low, int high, target) except -1:
-    """Add the edge of a range of characters that comes after all others, as `exponents.joined` does."""
+    """Add the edge of a range of characters that comes after all others, as `number_texts.joined` does."""
     cdef tuple last
     if target is None:
         return 0
@@ -92,7 +92,7 @@ cdef int add(list edges, int low, int high, target) except -1:
 
 @final
 cdef class Digits(Numbers):
-    """As `exponents.Digits`."""
+    """As `number_texts.Digits`."""
 
     cdef long long low, high, value
     cdef bint endless, empty, underscores, gap
@@ -103,7 +103,7 @@ cdef class Digits(Numbers):
         return self._edges
 
     def targets(self):
-        """Return the edges, as `exponents.Digits` lists them."""
+        """Return the edges, as `number_texts.Digits` lists them."""
         return self.listed()
 
     cdef list listed(self):
@@ -122,7 +122,7 @@ cdef class Digits(Numbers):
 
 
 cdef bint _starts(long long value, long long low, long long high, bint endless) noexcept:
-    """As `exponents.starts`."""
+    """As `number_texts.starts`."""
     cdef long long least = value, most = value
     if value == 0 or endless:
         return True
@@ -169,7 +169,7 @@ def digits(low, high, spelling):
 
 @final
 cdef class ExponentStart(Numbers):
-    """As `exponents.ExponentStart`."""
+    """As `number_texts.ExponentStart`."""
 
     cdef object least, most
     cdef bint underscores
@@ -192,8 +192,8 @@ cdef class ExponentStart(Numbers):
 
 
 def start(interval, spelling):
-    """Return the state behind an "e" in a spelling that is not canonical, as `exponents.exponent`; None: a bound of the
-    interval is large.
+    """Return the state behind an "e" in a spelling that is not canonical, as `number_texts.exponent`; None: one of the
+    bounds is large.
     """
     return _start(interval[0], interval[1], spelling)
 
@@ -224,7 +224,7 @@ def _forget():
 
 @final
 cdef class Settled(Numbers):
-    """As `settled.Settled`."""
+    """As `number_texts.Settled`."""
 
     cdef SettledStates table
     cdef int phase
@@ -267,14 +267,14 @@ cdef class Settled(Numbers):
 
 
     def for_digits(self, long long digits):
-        """As `settled.Settled.for_digits`."""
+        """As `number_texts.Settled.for_digits`."""
         cdef tuple key = within(
             self.phase, self.key_least, self.key_most, self.whole, self.zeros, self.fraction, self.gap, digits)
         return self.table.named(key)
 
 
 cdef tuple within(int phase, least, most, bint whole, long long zeros, long long fraction, bint gap, long long digits):
-    """As `settled.within`."""
+    """As `number_texts.within`."""
     cdef long long ahead = digits if phase == WHOLE else 0, near_zeros = 0, near = min(fraction, 1)
     least = None if least is None or least <= 0 else min(least, ahead + 1)
     if most is not None and most < 0:
@@ -289,7 +289,7 @@ cdef tuple within(int phase, least, most, bint whole, long long zeros, long long
 
 @final
 cdef class SettledStates:
-    """As `settled.SettledStates`.  start_of: makes the state behind an "e", as `exponents.exponent`, of any bounds."""
+    """As `number_texts.SettledStates`.  start_of: makes the state behind an "e", as `number_texts.exponent`."""
 
     cdef readonly object spelling
     cdef dict states
@@ -301,7 +301,7 @@ cdef class SettledStates:
         self.bare_point, self.underscores = spelling.bare_point, spelling.underscores
 
     cdef get(self, int phase, least, most, bint whole, long long zeros, long long fraction, bint gap):
-        """As `settled.SettledStates.state`."""
+        """As `number_texts.SettledStates.state`."""
         cdef tuple key = (phase, least, most, whole, zeros, fraction, gap)
         cdef PyObject* known = PyDict_GetItemWithError(self.states, key)
         cdef Settled made
@@ -330,7 +330,7 @@ cdef class SettledStates:
         return self.get(phase, least, most, whole, zeros, fraction, gap)
 
     cpdef exponent(self, least, most):
-        """As `settled.SettledStates.exponent`."""
+        """As `number_texts.SettledStates.exponent`."""
         found = _start(least, most, self.spelling)
         return self.start_of((least, most), self.spelling) if found is None else found
 
@@ -352,7 +352,7 @@ cdef class SettledStates:
 # one form each.
 #
 # Owns: the states of each set of numbers, which are emptied as those of the plain twin are.
-# Plain twin: `states.MantissaStates` and its `Mantissa`; compared in tests/test_numbers_compiled.py.
+# Plain twin: `number_texts.MantissaStates` and its `Mantissa`; compared in tests/test_numbers_compiled.py.
 # ======================================================================================================================
 
 cdef enum:
@@ -360,7 +360,7 @@ cdef enum:
     ABOVE = -2
 
 
-cdef struct Reading:      # as `states.MantissaKey`, of sets that ask for no more
+cdef struct Reading:      # as `number_texts.MantissaKey`, of sets that ask for no more
     int phase
     bint started
     bint gap
@@ -374,7 +374,7 @@ cdef struct Reading:      # as `states.MantissaKey`, of sets that ask for no mor
 
 @final
 cdef class Bound:
-    """As `magnitudes.Bound`."""
+    """As `number_texts.Bound`."""
 
     def __init__(self, bound):
         self.digits, self.point, self.length, self.open = bound.digits, bound.point, len(bound.digits), bound.open
@@ -402,7 +402,7 @@ cdef class Bound:
 
 @final
 cdef class Bounded(Numbers):
-    """As `states.Mantissa`."""
+    """As `number_texts.Mantissa`."""
 
     cdef BoundedStates reader
     cdef Reading key
@@ -440,7 +440,7 @@ cdef class Bounded(Numbers):
         return self._edges
 
     def for_digits(self, long long digits):
-        """As `settled.Settled.for_digits`: one of its states, where it makes no difference how bounds compare."""
+        """As `number_texts.Settled.for_digits`: one of its states, where it makes no difference how bounds compare."""
         return self.reader.for_digits(self, digits)
 
     cdef exponent(self):
@@ -452,7 +452,7 @@ cdef class Bounded(Numbers):
 
 @final
 cdef class BoundedStates:
-    """As `states.MantissaStates`, of numbers that `is_ordinary`.  whole: they are whole numbers."""
+    """As `number_texts.MantissaStates`, of numbers that `is_ordinary`.  whole: they are whole numbers."""
 
     cdef readonly object spelling, numbers
     cdef public object unsigned
@@ -471,7 +471,7 @@ cdef class BoundedStates:
         self.whole, self.zero, self.positive = whole, numbers.zero, numbers.positive
 
     cdef get(self, Reading key):
-        """As `states.MantissaStates.state`."""
+        """As `number_texts.MantissaStates.state`."""
         cdef tuple reduced
         cdef PyObject* known
         cdef Bounded made
@@ -590,7 +590,7 @@ cdef class BoundedStates:
         return scale is not None and ((<tuple>scale)[0] or 0) <= 0 <= ((<tuple>scale)[1] or 0)
 
     cdef bint is_live(self, Reading key) except -1:
-        """As `states.Mantissa.live`, of what is not complete."""
+        """As `number_texts.Mantissa.live`, of what is not complete."""
         cdef long long least = 0, most
         if not key.started:
             return self.zero or self.positive
@@ -606,7 +606,7 @@ cdef class BoundedStates:
     # -- as `language` and the readers of listed numbers ask -----------------------------------------------------------
 
     def state(self, key, read):
-        """Return the state of a reading, a `states.MantissaKey` and the digits from the first one > 0 on."""
+        """Return the state of a reading, a `number_texts.MantissaKey` and the digits from the first one > 0 on."""
         phase, started, low, high, point, zeros, fraction, _, gap, _, _ = key
         return self.get(Reading(phase, started, gap, low, high, point, zeros, fraction, len(read)))
 

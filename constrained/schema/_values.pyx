@@ -22,10 +22,10 @@ from constrained.regex import ANY_TEXT, is_empty, literals, NEVER
 from constrained.schema.key_masks import mask_of
 from constrained.schema.normal.scalars import asserted_format
 from constrained.schema.machines.object import ObjectMachine, TABLE_QUOTINGS
-from constrained.schema.machines.punctuation import unmarked
+from constrained.schema.surfaces.punctuation import unmarked
 from constrained.schema.normal.alternatives import joined_types
 from constrained.schema.normal.alternatives import Mode, Query
-from constrained.schema.numeric.language import number_language
+from constrained.schema.number_texts import number_language
 from constrained.schema.reading.interning import leaf
 from constrained.schema.reading.document import NOTHING
 from constrained.schema.reading.document import located, pointer_of

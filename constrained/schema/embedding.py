@@ -19,24 +19,29 @@ from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.once import once
 from constrained.schema.by_content import Recent, content_of, values_of
+from constrained.schema.describe import conflict, describe
+from constrained.schema.lark_rules import MARKERS, LarkRules
 from constrained.schema.limits import heavy_parts, needs_survey, survey, widen
-from constrained.schema.machines.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation, Whitespace, layout
 from constrained.schema.machines.value import Values, common_values
 from constrained.schema.normal.normalise import is_never
-from constrained.schema.printing.contradictions import conflict
-from constrained.schema.printing.describe import describe
-from constrained.schema.printing.lark_rules import MARKERS, LarkRules
 from constrained.schema.profiles import PROFILES, bounded_numbers, loadable_formats
 from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
 from constrained.schema.reading.check import load
 from constrained.schema.reading.document import NOTHING, located, pointer_of
 from constrained.schema.reading.notes import Note, notes_of, report, undescribed
 from constrained.schema.strings.formats import NARROWED, WIDENED
-from constrained.schema.surfaces.json import json
-from constrained.schema.surfaces.python import arguments, check_arguments, python
-from constrained.schema.surfaces.quoted import check_quoted, quoted
-from constrained.schema.surfaces.tagged import Members, check_names
-from constrained.schema.surfaces.tags import Tags
+from constrained.schema.surfaces.punctuation import (
+    LONGEST_GAP,
+    SPELLINGS,
+    WHITESPACES,
+    Punctuation,
+    Whitespace,
+    arguments,
+    json,
+    layout,
+    python,
+)
+from constrained.schema.surfaces.tags import Members, Tags, check_arguments, check_names, check_quoted, quoted
 from constrained.schema.values import Conj
 from constrained.work import Budget, begin, metered, place, thread
 
@@ -62,7 +67,7 @@ SURFACES: dict[str, tuple[PunctuationOf, Outer | None]] = {
     "python": (python, None),
     "arguments": (python, _as_arguments),
     "tagged": (json, _between_tags),
-    "quoted": (json, None),  # with `SchemaOptions.quote` it is `surfaces.quoted.quoted` instead
+    "quoted": (json, None),  # with `SchemaOptions.quote` it is `tags.quoted` instead
 }
 _CHECKS: dict[str, Callable[[Conj], None]] = {"arguments": check_arguments, "tagged": check_names}
 

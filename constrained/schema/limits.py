@@ -28,8 +28,8 @@ from typing import Any
 from constrained.errors import UnsupportedSchema
 from constrained.machine import Widened
 from constrained.regex import ANY_TEXT, intersect, is_empty
-from constrained.schema.machines.clauses import beyond
 from constrained.schema.machines.distinct import Distinct
+from constrained.schema.machines.object import beyond
 from constrained.schema.machines.value import Values
 from constrained.schema.reading.document import NOTHING, Library, both, ordered
 from constrained.schema.reading.estimates import REFERRING

@@ -23,10 +23,16 @@ from constrained.regex import complement, intersect, is_empty, matches, parse_py
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.normal.quick import is_plain
 from constrained.schema.reading.notes import Note
-from constrained.schema.surfaces.python import why_no_argument
-from constrained.schema.surfaces.quoted import check_quoted, why_not_bare
-from constrained.schema.surfaces.tagged import raw_texts
-from constrained.schema.surfaces.tags import CONTAINERS, NAME, Tags, why_no_tag
+from constrained.schema.surfaces.tags import (
+    CONTAINERS,
+    NAME,
+    Tags,
+    check_quoted,
+    raw_texts,
+    why_no_argument,
+    why_no_tag,
+    why_not_bare,
+)
 
 
 class Arguments:

@@ -27,9 +27,8 @@ from constrained.once import once
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.by_content import content
 from constrained.schema.key_masks import mask_of
-from constrained.schema.machines.punctuation import LONGEST_GAP, Token, spelled, unmarked
 from constrained.schema.normal.quick import NOTES, without_notes
-from constrained.schema.surfaces.json import json
+from constrained.schema.surfaces.punctuation import LONGEST_GAP, Token, json, spelled, unmarked
 from constrained.schema.surfaces.tags import Tags
 
 try:

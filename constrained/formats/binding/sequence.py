@@ -40,8 +40,8 @@ from constrained.grammar.lark.printer import quoted
 from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, Quoting, State, Text
 from constrained.once import once
 from constrained.regex import parse_python
-from constrained.schema.machines.punctuation import Token
-from constrained.schema.printing.lark_rules import LarkRules
+from constrained.schema.lark_rules import LarkRules
+from constrained.schema.surfaces.punctuation import Token
 
 Way = tuple[State, State]  # what reads arguments, and what names their tool behind them
 

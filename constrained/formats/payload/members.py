@@ -1,6 +1,6 @@
 """Arguments → members between tags, and elements inside of them where a format nests values.
 
-The inverse of reading, and the spelling that `schema.surfaces.tagged` generates: `nests` decides for both whether an
+The inverse of reading, and the spelling that `schema.surfaces.tags` generates: `nests` decides for both whether an
 object or array is written as elements.  Without a stack of calls, as arguments may be nested deeper than Python is.
 """
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from constrained.errors import SchemaError
 from constrained.formats.payload.pieces import number_text
 from constrained.regex import markers_of
-from constrained.schema.surfaces.python import why_no_argument
+from constrained.schema.surfaces.tags import why_no_argument
 from constrained.work import spend
 
 _NO_MORE = object()

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
 from constrained.once import once
-from constrained.schema.machines.clauses import beyond, claims, empty, reads_simply, told_apart
-from constrained.schema.machines.distinct import Distinct
-from constrained.schema.machines.recorded_values import Item, Written
+from constrained.schema.machines.distinct import Distinct, Item, Written
+from constrained.schema.machines.object import beyond, claims, empty, reads_simply, told_apart
 from constrained.schema.normal.satisfiable import can_complete
 from constrained.schema.reading.document import both, located, pointer_of
 from constrained.schema.values import (
@@ -37,8 +36,8 @@ from constrained.schema.values import (
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from constrained.schema.machines.clauses import MemberValues
-    from constrained.schema.machines.punctuation import Punctuation
+    from constrained.schema.machines.object import MemberValues
+    from constrained.schema.surfaces.punctuation import Punctuation
 
 FIRST, AFTER, NEXT = range(3)
 

@@ -20,15 +20,13 @@ from constrained.machine import END, Bytes, Edges, LiteralSet, Quoting, State, T
 from constrained.regex import NEVER, Expr, intersect
 from constrained.regex.expr import LITERAL
 from constrained.schema.machines.array import ArrayMachine
-from constrained.schema.machines.clauses import beyond, empty
-from constrained.schema.machines.listed import WORTH_IT, Listed, constants
-from constrained.schema.machines.object import ObjectMachine
-from constrained.schema.machines.punctuation import Punctuation, string_between
-from constrained.schema.machines.union import MOST_APART, joinable, union
+from constrained.schema.machines.object import ObjectMachine, beyond, empty
+from constrained.schema.machines.union import MOST_APART, WORTH_IT, Listed, constants, joinable, union
 from constrained.schema.normal.normalise import is_never, normalise
-from constrained.schema.numeric.language import number_language
+from constrained.schema.number_texts import number_language
 from constrained.schema.reading.document import At, both
 from constrained.schema.reading.interning import leaf
+from constrained.schema.surfaces.punctuation import Punctuation, string_between
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, HasNamed, HasOther, ObjectShape, Value
 from constrained.work import spend
 

@@ -72,7 +72,7 @@ from constrained.schema.normal.unions import (
     of_object,
     rivals,
 )
-from constrained.schema.numeric.ranges import exact
+from constrained.schema.number_sets import exact
 from constrained.schema.reading.document import NOTHING, Node, at_keyword, bared, both, denials, ordered
 from constrained.schema.strings.sets import ALL_TEXTS
 from constrained.schema.values import ALWAYS, Conj, ItemFrom, SignedNode
@@ -291,7 +291,7 @@ class Combination:
 
     def _check(self, found: list[Sketch] | Sketches, node: Node, most: int = MOST_ALTERNATIVES) -> int:
         """Refuse too many alternatives, and return from how many on to look again; of constants there may be any
-        number, see `machines.listed`.
+        number, see `machines.union`.
         """
         if len(found) > most:
             spend(len(found) * 2)

@@ -23,7 +23,7 @@ from math import ceil, floor
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import UnsupportedSchema
-from constrained.schema.numeric.ranges import contains
+from constrained.schema.number_sets import contains
 from constrained.schema.reading.document import NOTHING, both, ordered
 from constrained.schema.strings.sets import listed
 from constrained.schema.values import (

@@ -31,7 +31,7 @@ from constrained.schema.normal.scalars import (
     of_types,
     types_of,
 )
-from constrained.schema.numeric.ranges import plainly_written
+from constrained.schema.number_sets import plainly_written
 from constrained.schema.reading.keywords import Dialect
 from constrained.schema.strings.sets import ALL_TEXTS, Texts
 from constrained.schema.values import ALWAYS, Conj

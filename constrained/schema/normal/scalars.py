@@ -11,8 +11,18 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from constrained.schema.numeric import ranges
-from constrained.schema.numeric.ranges import ALL_NUMBERS, FRACTIONAL, WHOLE, Numbers, exact
+from constrained.schema.number_sets import (
+    ALL_NUMBERS,
+    FRACTIONAL,
+    WHOLE,
+    Numbers,
+    complement,
+    constant,
+    exact,
+    intersection,
+    normal,
+    union,
+)
 from constrained.schema.strings import sets as texts
 from constrained.schema.strings.formats import format_expr, format_hull
 from constrained.schema.strings.sets import ALL_TEXTS, NO_TEXT, Texts
@@ -52,20 +62,21 @@ class Scalars:
 
     def __and__(self, other: Scalars) -> Scalars:
         return Scalars(
-            self.null and other.null, self.booleans & other.booleans, ranges.intersection(self.numbers, other.numbers),
-            self.strings & other.strings,
+            self.null and other.null, self.booleans & other.booleans,
+            intersection(self.numbers, other.numbers), self.strings & other.strings,
         )
 
     def __or__(self, other: Scalars) -> Scalars:
         return Scalars(
             self.null or other.null,
             self.booleans | other.booleans,
-            ranges.union(self.numbers, other.numbers),
+            union(self.numbers, other.numbers),
             self.strings | other.strings,
         )
 
     def __invert__(self) -> Scalars:
-        return Scalars(not self.null, BOTH_BOOLEANS - self.booleans, ranges.complement(self.numbers), ~self.strings)
+        numbers = complement(self.numbers)
+        return Scalars(not self.null, BOTH_BOOLEANS - self.booleans, numbers, ~self.strings)
 
     def __bool__(self) -> bool:
         """Whether there is a value in the set."""
@@ -120,7 +131,7 @@ class ScalarSketch:
         numbers, strings = found.numbers, found.strings
         if numbers and (self.low is not None or self.high is not None or self.multiples):
             integer = None if bits & NUMBER == NUMBER else bool(bits & INTEGER)
-            met = ranges.normal(
+            met = normal(
                 NumberRange(integer, self.low, self.low_open, self.high, self.high_open, tuple(self.multiples))
             )
             numbers = () if met is None else (met,)
@@ -219,7 +230,7 @@ def enum(sketch: ScalarSketch, values: list[Any], node: Node) -> None:
     found = Scalars(
         type(None) in kinds,
         frozenset([value for value in values if type(value) is bool]) if bool in kinds else _NO_BOOLEANS,
-        tuple(map(ranges.constant, dict.fromkeys(map(exact, numbers)))),
+        tuple(map(constant, dict.fromkeys(map(exact, numbers)))),
         texts.finite(values if len(kinds) == 1 else [value for value in values if type(value) is str])
         if str in kinds else NO_TEXT,
     )

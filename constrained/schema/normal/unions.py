@@ -21,7 +21,7 @@ from constrained.schema.normal.arrays import ArraySketch
 from constrained.schema.normal.objects import ObjectSketch, value_of
 from constrained.schema.normal.plans import JoinKind, Operation, plan_of
 from constrained.schema.normal.scalars import OBJECT
-from constrained.schema.numeric.ranges import exact
+from constrained.schema.number_sets import exact
 from constrained.schema.reading.document import NOTHING, both, denials
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape
 from constrained.work import spend

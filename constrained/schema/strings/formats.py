@@ -8,13 +8,26 @@ hour, the minute and the offset, so ``:60`` is allowed exactly where the time in
 others are exact. A narrowed format has a hull as well, a language that leaves nothing out: its complement is what
 certainly is not in the format.
 
-Built on first use; a format costs a process a few hundred microseconds once, the common ones less, see `automata`.
+Built on first use; a format costs a process a few hundred microseconds once.  The automata of the common ones are
+written down in automata.jsonl, which saves parsing patterns and taking derivatives, what the first masks inside a date
+or an address of a process cost:
+
+    {"format": "uuid", "start": 9, "nodes": ["2 48 57 65 70 97 102", "6 0 8 8", …], "edges": {"9": "48 57 12 65 …", …}}
+
+A node is a kind of `regex.expr` with its arguments, nodes by their numbers; what is read are the very expressions that
+the patterns and their derivatives are.  Edges are low, high, target, low, …  A format is read when it is first asked
+for, a state when somebody first gets there.  Written by `tools/format_automata.py`; compared with the patterns in
+tests/test_string_formats.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
 
 from constrained.regex import (
     ANY,
@@ -31,9 +44,89 @@ from constrained.regex import (
     union,
 )
 from constrained.regex.algebra import char_class
-from constrained.regex.expr import INFINITE, LAZY, RawEdges, interned
-from constrained.schema.strings.automata import written
-from constrained.schema.strings.idn_labels import idn_hostname
+from constrained.regex.derive import write_down
+from constrained.regex.expr import CLASS, INFINITE, LAZY, LITERAL, REPEAT, UNION, RawEdges, interned
+from constrained.schema.strings.idn import idn_hostname
+from constrained.work import thread
+
+# ======================================================================================================================
+# Automata that are written down
+# ======================================================================================================================
+
+FILE = Path(__file__).with_name("automata.jsonl")
+_serial = attrgetter("serial")
+
+
+def written(name: str, lazy: Callable[[str], Expr]) -> Expr | None:
+    """Return the texts of a format; None where it is not written down.  lazy: makes a state that says where it leads by
+    what it has read.
+
+    Costs no units of work, as no input decides how large a format is.
+    """
+    line = _lines().get(name)
+    if line is None:
+        return None
+    budget = thread.budget
+    try:
+        thread.budget = None
+        return _Automaton(json.loads(line), lazy).start
+    finally:
+        thread.budget = budget
+
+
+@lru_cache(maxsize=1)
+def _lines() -> dict[str, str]:
+    """Return the lines of the file by the formats that they begin with."""
+    return {line.split('"', 4)[3]: line for line in FILE.read_text(encoding="utf-8").splitlines()}
+
+
+class _Automaton:
+    """What a line says, and the expressions made of it by now."""
+
+    def __init__(self, said: dict[str, Any], lazy: Callable[[str], Expr]) -> None:
+        self._nodes, self._edges, self._lazy = said["nodes"], said["edges"], lazy
+        self._made: list[Expr | None] = [None] * len(self._nodes)
+        self._places: dict[Expr, str] = {}
+        self.start = self._state(said["start"])
+
+    def _state(self, at: int) -> Expr:
+        """Return a node whose edges are written down, but for lazy ones."""
+        expr = self._node(at)
+        if expr not in self._places and str(at) in self._edges:
+            self._places[expr] = str(at)
+            write_down(expr, self._edges_of)
+        return expr
+
+    def _node(self, at: int) -> Expr:
+        made = self._made[at]
+        if made is None:
+            word, _, said = self._nodes[at].partition(" ")
+            kind = int(word)
+            if kind == LITERAL:
+                made = interned(LITERAL, said)
+            elif kind == LAZY:
+                made = self._lazy(said)
+            else:
+                made = interned(kind, *self._arguments(kind, [*map(int, said.split())]))
+            self._made[at] = made
+        return made
+
+    def _arguments(self, kind: int, said: list[int]) -> Iterable[Any]:
+        if kind == CLASS:
+            return (tuple(zip(said[::2], said[1::2], strict=True)),)
+        if kind == REPEAT:
+            body, least, most = said
+            return self._node(body), least, most
+        return sorted(map(self._node, said), key=_serial) if kind == UNION else map(self._node, said)
+
+    def _edges_of(self, expr: Expr) -> RawEdges:
+        flat = iter([*map(int, self._edges[self._places[expr]].split())])
+        return tuple([(low, high, self._state(at)) for low, high, at in zip(flat, flat, flat, strict=True)])
+
+
+# ======================================================================================================================
+# Formats
+# ======================================================================================================================
 
 _NO_A_LABELS = "labels that start with xn-- are refused: whether they are valid is decided by decoding Punycode"
 NARROWED: dict[str, str] = {

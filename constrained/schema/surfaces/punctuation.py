@@ -1,18 +1,24 @@
-"""`Punctuation`: how a surface writes values.  The machines know nothing else about JSON or Python.
+"""`Punctuation`: how a surface writes values, with JSON (RFC 8259) and Python literals as surfaces.
 
-A surface is a function from options to a `Punctuation` (`json`, `python`); a third one is one more file and its line in
-`SURFACES` of `embedding`.  Separators are machine states that are *called*, so that all objects and arrays of a process
-share them, and with them the masks inside them.
+The machines know nothing else about JSON or Python.  A surface is a function from options to a `Punctuation`; a third
+one is one more file and its line in `SURFACES` of `embedding`.  Separators are machine states that are *called*, so
+that all objects and arrays of a process share them, and with them the masks inside them.
 
 Whitespace: a run is bounded, because a model that may pad forever will.  The bound leaves room for 255 levels of
 ``indent=4``; nothing is gained by a larger one, and its size costs nothing (the run is a counter whose masks saturate).
+
+Python is what `ast.literal_eval` reads, and keyword arguments, ``(city='Oslo', n=3)``.  Left out: implicit
+concatenation of strings, string prefixes, ``\\N{…}``, comments, backslashes at line ends, parentheses around a value,
+sets, bytes, complex numbers and the number spellings that `number_texts` names; names of keyword arguments beyond ASCII
+where the schema does not list them.
 """
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -24,15 +30,17 @@ from constrained.regex import (
     EPSILON,
     Expr,
     char_class,
+    complement,
     concat,
     intersect,
     literal,
     literals,
     markers_of,
+    parse_python,
     repeat,
     without,
 )
-from constrained.schema.numeric.exponents import NumberSpelling
+from constrained.schema.number_texts import CANONICAL_NUMBERS, JSON_NUMBERS, PYTHON_NUMBERS, NumberSpelling
 
 LONGEST_GAP = 1024  # characters of whitespace in a row
 
@@ -256,7 +264,7 @@ class Inner(NamedTuple):
 
 def string_between(quote: str, avoid: tuple[str, ...], language: Expr) -> State:
     """Return the state that reads a string of a language between two special tokens, as formats write them that quote
-    with tokens of their own (`surfaces.quoted`); none of the texts to avoid is in it.
+    with tokens of their own (`tags.quoted`); none of the texts to avoid is in it.
     """
     listed = language.literal_set
     if listed is not None:
@@ -270,3 +278,95 @@ def string_between(quote: str, avoid: tuple[str, ...], language: Expr) -> State:
 @lru_cache(maxsize=1)
 def _filled() -> Expr:
     return repeat(ANY, 1, None)
+
+
+# ======================================================================================================================
+# JSON
+# ======================================================================================================================
+
+_JSON_BLANKS = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))  # RFC 8259 §2
+
+
+@lru_cache(maxsize=64)
+def json(whitespace: Whitespace, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
+    """Return JSON's punctuation.
+
+    spelling: "any"; "canonical", as json.dumps(ensure_ascii=False) writes strings and numbers.  longest: characters of
+    whitespace in a row, where it is flexible.  avoid: texts that no string spells, with escapes where they would stand.
+    """
+    check_spelling(spelling, avoid)
+    between = separators(whitespace, _JSON_BLANKS, b":", b": ", longest)
+    strings = (
+        Quoting.JSON
+        if spelling == "any"
+        else MarkerSafe(Quoting.JSON_CANONICAL, avoid)
+        if avoid
+        else Quoting.JSON_CANONICAL
+    )
+    return Punctuation(
+        null=b"null",
+        false=b"false",
+        true=b"true",
+        strings=strings,
+        numbers=JSON_NUMBERS if spelling == "any" else CANONICAL_NUMBERS,
+        comma=between.comma,
+        gap=between.gap,
+        keys=KeySpelling(strings, between.colon),
+        objects=Brackets(b"{", ord("}")),
+        arrays=(Brackets(b"[", ord("]")),),
+    )
+
+
+# ======================================================================================================================
+# Python
+# ======================================================================================================================
+
+_PYTHON_BLANKS = ((0x09, 0x0A), (0x0C, 0x0D), (0x20, 0x20))
+
+
+@lru_cache(maxsize=64)
+def python(
+    whitespace: Whitespace, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()
+) -> Punctuation:
+    """Return Python's punctuation; spelling "canonical" is that of repr(), which writes every array as a list; avoid:
+    as in `json`.
+    """
+    check_spelling(spelling, avoid)
+    free = spelling == "any"
+    between = separators(whitespace, _PYTHON_BLANKS, b":", b": ", longest)
+    strings = (
+        Quoting.PYTHON if free else MarkerSafe(Quoting.PYTHON_CANONICAL, avoid) if avoid else Quoting.PYTHON_CANONICAL
+    )
+    lists = (Brackets(b"[", ord("]"), trailing=free),)
+    tuples = (Brackets(b"(", ord(")"), trailing=True, lonely=True),) if free else ()
+    return Punctuation(
+        null=b"None",
+        false=b"False",
+        true=b"True",
+        strings=strings,
+        numbers=PYTHON_NUMBERS if free else CANONICAL_NUMBERS,
+        comma=between.comma,
+        gap=between.gap,
+        keys=KeySpelling(strings, between.colon),
+        objects=Brackets(b"{", ord("}"), trailing=free),
+        arrays=lists + tuples,
+    )
+
+
+@lru_cache(maxsize=1)
+def identifiers() -> Expr:
+    """Return the names that a keyword argument may have where the schema does not list it."""
+    return intersect(parse_python("[A-Za-z_][A-Za-z0-9_]*"), complement(literals(keyword.kwlist)))
+
+
+@lru_cache(maxsize=64)
+def arguments(
+    whitespace: Whitespace, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()
+) -> Punctuation:
+    """Return the punctuation of an object written as keyword arguments; only its own entries are written so, not nested
+    objects.
+    """
+    inner = python(whitespace, spelling, longest, avoid)
+    between = separators(whitespace, _PYTHON_BLANKS, b"=", b"=", longest)
+    keys = KeySpelling(Quoting.RAW, between.colon, within=identifiers())
+    return replace(inner, keys=keys, objects=replace(inner.objects, opening=b"(", closing=ord(")")))

@@ -1,24 +1,24 @@
-"""Internationalised host names (IDNA 2008) as a regular language.
+r"""Internationalised host names (IDNA 2008) as a regular language.
 
 A name is a list of labels; what a label may hold is derived from Unicode's properties by the rules of RFC 5892,
 contextual rules and the rule for right-to-left names (RFC 5893) included.  Each rule excludes the labels that break it;
 the language is what no rule excludes.
 
-Narrower than the specification: labels that start with "xn--" are refused, and a label must be in normal form C, of
-which `normal_form` leaves some rare texts out.  Wider in one point: the 63 octets of a label's Punycode are only
-bounded by its length, 57 characters.
+Narrower than the specification: labels that start with "xn--" are refused, and a label must be in normal form C (UAX
+#15), of which some rare texts are left out.  Wider in one point: the 63 octets of a label's Punycode are only bounded
+by its length, 57 characters.
 
 The sets involved have thousands of ranges, but tell no more than a few dozen kinds of character apart.  The rules are a
 language over one letter for each kind, of some 2,500 states that are kept once they are reached; lengths are counted
 beside them, and a state's ranges are spelled out when it is reached.
 
-Computed from `unicodedata` on first use, about 0.1 s.
+Computed from `unicodedata` on first use, about 0.1 s.  Tested in tests/test_string_formats.py.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -28,12 +28,76 @@ from typing import ClassVar, NamedTuple
 from constrained.machine import Outline
 from constrained.regex import ANY, ANY_TEXT, Expr, char_class, complement, concat, intersect, optional, repeat, union
 from constrained.regex.algebra import lazy
-from constrained.regex.charset import Ranges, joining_type, negate, normal, of_points, unicode_property
+from constrained.regex.charset import Ranges, contains, joining_type, negate, normal, of_points, unicode_property
 from constrained.regex.charset import intersect as both
 from constrained.regex.charset import union as either
 from constrained.regex.expr import RawEdges
-from constrained.schema.strings.normal_form import One, not_normal
 from constrained.work import Budget, metered, spend
+
+# ======================================================================================================================
+# Normal form C: between two starters, marks stand in the order of their combining classes, and no mark composes with
+# the starter before it.
+#
+#     a U+0301 U+0323      wrong: the classes are 230, 220
+#     U+09C7 U+09BE        wrong: that is U+09CB
+#     U+0995 U+09BE        right: no character is composed of these
+#     é U+0323             wrong: é is e U+0301, and e composes with U+0323 before it
+#
+# Exactly that would be 106 kinds of starter and 54 classes of mark, with states for each of both, and masks of fifty
+# times the cost.  So kinds are joined: starters that compose with any mark are one, marks that compose with any starter
+# are one, and classes are compared in the steps that scripts ask for.  The language here is thereby larger than what is
+# not in normal form C, and never lacks any of that.
+# ======================================================================================================================
+
+One = Callable[[Ranges], Expr]  # an expression for one character out of a set
+# The first combining class of each step: nuktas, viramas, vowels of Hebrew and Arabic, shadda, vowels of Thai and Lao,
+# tones of Lao and what stands below and above.
+_STEPS = (1, 9, 10, 33, 107, 122)
+
+
+def not_normal(valid: Ranges, marks: list[int], one: One) -> Expr:
+    """Return the texts of valid characters that are not in normal form C, and some that are.
+
+    marks: those among the valid characters.
+    """
+    ordered = [point for point in marks if unicodedata.combining(chr(point))]
+    wrong = []
+    for low, high in zip(_STEPS, (*_STEPS[1:], 255), strict=True):
+        step = of_points(point for point in ordered if low <= unicodedata.combining(chr(point)) < high)
+        until = of_points(point for point in ordered if unicodedata.combining(chr(point)) < high)
+        wrong.append(concat(one(step), one(until)))
+    starters, composing = _composing(valid)
+    wrong.append(concat(one(starters), repeat(one(of_points(ordered))), one(composing)))
+    return concat(ANY_TEXT, union(*wrong), ANY_TEXT)
+
+
+def _composing(valid: Ranges) -> tuple[Ranges, Ranges]:
+    """Return the starters that compose with some mark, and the marks."""
+    pairs = list(_pairs())
+    marks = {mark for _, _, mark in pairs if contains(valid, mark)}
+    starters = {
+        point for pair in pairs for point in pair[:2]
+        if contains(valid, point) and any(_compose(chr(point), chr(mark)) for mark in marks)
+    }  # fmt: skip
+    return of_points(starters), of_points(marks)
+
+
+def _pairs() -> Iterator[tuple[int, int, int]]:
+    """Yield the characters that normal form C composes of two, each with these."""
+    points = range(0xC0, 0x30000)
+    for point, mapping in zip(points, map(unicodedata.decomposition, map(chr, points)), strict=True):
+        parts = mapping.split() if mapping else ()
+        if len(parts) == 2 and not parts[0].startswith("<") and unicodedata.is_normalized("NFC", chr(point)):
+            yield point, int(parts[0], 16), int(parts[1], 16)
+
+
+def _compose(starter: str, mark: str) -> bool:
+    return unicodedata.combining(starter) == 0 and not unicodedata.is_normalized("NFC", starter + mark)
+
+
+# ======================================================================================================================
+# Names
+# ======================================================================================================================
 
 _LONGEST_LABEL = 57  # "xn--", at least one digit a character, two more for the first: 63 octets
 _LONGEST_ASCII = 63

@@ -1,1 +1,0 @@
-"""Sets of numbers, and number texts as languages that are exact by value."""
