@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from constrained import ChatFormat
 from constrained.errors import ConstrainedError
-from constrained.formats.deriving.derive import CONVERSATIONS, derive
+from constrained.formats.templates.derive import CONVERSATIONS, derive
 
 
 class Row(NamedTuple):

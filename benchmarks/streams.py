@@ -23,7 +23,7 @@ from typing import Any
 
 from ..errors import ConstrainedError
 from ..formats import ChatFormat, Message, ToolCall
-from ..formats.events import ArgumentDelta, CallFinished, CallStarted, Event, Stopped, TextDelta, ThoughtDelta
+from ..formats.streaming import ArgumentDelta, CallFinished, CallStarted, Event, Stopped, TextDelta, ThoughtDelta
 from .vectors import load, rows
 
 Said = tuple[str, dict[str, str], list[ToolCall], str | None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from constrained.formats.defining.definition import read_definition
+from constrained.formats.definition import read_definition
 from constrained.formats.pairs import shipped_folder, shipped_names
 
 DEFINITIONS = {name: read_definition(shipped_folder() / f"{name}.toml", shipped_folder()) for name in shipped_names()}

@@ -100,9 +100,9 @@ NAMING = {
     "additionalProperties": {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.objects",
         "schema._values", "schema._scan",  # compiled
-        "schema.python_types", "formats.tools.type_names",  # write it
-        "schema.describe", "formats.tools.judge",  # messages
-        "schema.normal.quick", "formats.binding.arguments", "formats.payload.values", "formats.writing.declarations",  # of schemas nobody has read
+        "schema.python_types", "formats.tools",  # write it
+        "schema.describe", "formats.payload.judge",  # messages
+        "schema.normal.quick", "formats.binding.calls", "formats.payload.json_text", "formats.writing.tool_prompt",  # of schemas nobody has read
     },
     "contains": {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.arrays",

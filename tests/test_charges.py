@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from constrained import Grammar, GrammarError, LimitExceeded, Vocabulary, compile, regex
-from constrained.formats.tools.definitions import read_tools
+from constrained.formats.tools import read_tools
 from constrained.grammar.lark.printer import _LarkWriter
 from constrained.integrations.exporting.characters import _CharacterWriter
 from constrained.integrations.exports import export

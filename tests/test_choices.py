@@ -9,7 +9,7 @@ import pytest
 
 from constrained import ChatFormat, GrammarError, Rejected, SchemaError, Vocabulary, compile
 from constrained.formats import Message
-from constrained.formats.binding.choices import ToolChoice, read_choice
+from constrained.formats.binding.request import ToolChoice, read_choice
 from tests.definitions import DEFINITIONS
 
 TOOLS = [

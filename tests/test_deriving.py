@@ -14,7 +14,7 @@ import constrained as c
 from constrained.errors import GrammarError
 
 pytest.importorskip("jinja2")
-from constrained.formats.deriving.derive import derive
+from constrained.formats.templates.derive import derive
 
 LOOP = "{%- for m in messages %}"
 # A template in parts: what stands before the messages, a turn of calls, and a result.

@@ -17,7 +17,7 @@ import unicodedata
 import pytest
 
 from constrained.errors import GrammarError
-from constrained.formats.binding.prompted import _left_of
+from constrained.formats.binding.rules import _left_of
 from constrained.grammar import Pattern
 from constrained.regex import Expr, char_class, concat, matches, parse_ecma, parse_python
 from constrained.regex.charset import MAX, category, contains, unicode_property

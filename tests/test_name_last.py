@@ -14,8 +14,8 @@ import pytest
 from laws import unpacked
 
 import constrained as c
-from constrained.formats.binding import beginnings, frame
-from constrained.formats.binding.sequence import NameLast
+from constrained.formats.binding import bind, calls
+from constrained.formats.binding.calls import NameLast
 from constrained.grammar import Embedded, Grammar, Literal, Ref, lower
 from constrained.machine import Bytes, Edges
 
@@ -72,7 +72,7 @@ def _grammars(monkeypatch, tools, **options):
     """Return the grammar of a request, and that with an alternative for each tool."""
     together = _fresh().grammar(tools, **options)
     with monkeypatch.context() as patched:
-        patched.setattr(frame, "template_of", lambda *_: None)
+        patched.setattr(bind, "template_of", lambda *_: None)
         apart = _fresh().grammar(tools, **options)
     return together, apart
 
@@ -125,7 +125,7 @@ def test_plain_kernels_read_the_same(name, monkeypatch):
     together, apart = _grammars(monkeypatch, _tools(LISTS[name]), tool_choice="required")
     masks = [_masks(together, VOCABULARY, 5, kernel, 30) for kernel in ("plain", "compiled")]
     assert masks == [_masks(apart, VOCABULARY, 5, "compiled", 30)] * 2
-    monkeypatch.setattr(beginnings, "table_in_sight", None)  # as without a compiler
+    monkeypatch.setattr(calls, "table_in_sight", None)  # as without a compiler
     assert _masks(_fresh().grammar(_tools(LISTS[name]), tool_choice="required"), VOCABULARY, 5, "compiled", 30) == masks[0]
 
 
@@ -153,7 +153,7 @@ def test_requests_share_what_is_around_their_calls(monkeypatch):
 
 def test_no_schema_is_read_before_a_mask_needs_its_keys(monkeypatch):
     chat = _fresh()
-    monkeypatch.setattr("constrained.formats.binding.arguments.embed", lambda *_, **__: pytest.fail("a schema was read"))
+    monkeypatch.setattr("constrained.formats.binding.calls.embed", lambda *_, **__: pytest.fail("a schema was read"))
     tools = [{"name": "f", "parameters": PARAMETERS["nested"]}, {"name": "g", "parameters": PARAMETERS["required"]}]
     constraint = c.compile(chat.grammar(tools, tool_choice="required"), VOCABULARY)
     constraint.matcher().fill_mask(np.zeros((1, VOCABULARY.words), np.int32))
@@ -212,9 +212,9 @@ NAME, ARGUMENTS = Ref("name"), Ref("arguments")
 )
 def test_calls_that_end_with_their_name_have_a_template(shapes, texts):
     made = []
-    found = frame.template_of({"call": tuple(shapes)}, {"call": ()}, {"<end>"}, lambda rules: made.append(rules) or "made")
+    found = bind.template_of({"call": tuple(shapes)}, {"call": ()}, {"<end>"}, lambda rules: made.append(rules) or "made")
     assert (found and (found.before, found.after)) == texts
-    assert frame.template_of({"call": tuple(shapes)}, {}, {"<end>"}, pytest.fail) is None
+    assert bind.template_of({"call": tuple(shapes)}, {}, {"<end>"}, pytest.fail) is None
     if found is not None:
         assert made[0]["call"] == ((*shapes[0][: shapes[0].index(ARGUMENTS)], found.hole),)
         assert isinstance(found.hole, Embedded)

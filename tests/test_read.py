@@ -18,19 +18,17 @@ from constrained.benchmarks.streams import said, total
 from constrained import ChatFormat, ConstrainedError, Grammar, GrammarError, LimitExceeded, Rejected
 from constrained.formats import Message, ToolCall
 from constrained.formats.binding.rules import alternatives_of
-from constrained.formats.defining.definition import ENTRY
-from constrained.formats.events import Repaired
-from constrained.formats.payload import Fault, JsonReader, KeywordsReader
-from constrained.formats.payload.ahead import Ahead
-from constrained.formats.payload.python_parts import plain_keywords
+from constrained.formats.definition import ENTRY
+from constrained.formats.payload import Fault, JsonReader, KeywordsReader, judge
+from constrained.formats.payload.judge import compact
+from constrained.formats.payload.python_text import plain_keywords
+from constrained.formats.payload.value_reader import Ahead
 from constrained.formats.read.inputs import split_text
+from constrained.formats.read.network import build
 from constrained.formats.read.question import ask
-from constrained.formats.read.simulating.network import build
-from constrained.formats.read.simulating.simulation import Simulation
-from constrained.formats.read.simulating.trails import marks_of
-from constrained.formats.read.strict import entered
-from constrained.formats.tools import judge
-from constrained.formats.tools.judge import compact
+from constrained.formats.read.reading import entered
+from constrained.formats.read.simulation import Simulation, marks_of
+from constrained.formats.streaming import Repaired
 from constrained.work import Budget, metered
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
@@ -375,8 +373,7 @@ def test_left_recursion_is_refused(grammar):
 
 
 def test_a_grammar_that_never_reads_reaches_a_bound():
-    from constrained.formats.read.simulating.network import Network, NetworkNode, NodeKind
-    from constrained.formats.read.simulating.patterns import Patterns
+    from constrained.formats.read.network import Network, NetworkNode, NodeKind, Patterns
 
     start = NetworkNode(NodeKind.SPLIT, "start")
     text = NetworkNode(NodeKind.TEXT, "start", "x", (NetworkNode(NodeKind.END, "start"),))

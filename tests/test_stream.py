@@ -12,10 +12,10 @@ import pytest
 from constrained.benchmarks.streams import bound, delay, faults, said, total, turns
 
 from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError
-from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, TextDelta
 from constrained.formats.message import Message, ToolCall
 from constrained.formats.read.inputs import split_text
-from constrained.formats.read.simulating.trails import Trail, agreed
+from constrained.formats.read.simulation import Trail, agreed
+from constrained.formats.streaming import ArgumentDelta, CallFinished, CallStarted, TextDelta
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
 CALLS = tomllib.loads((FOLDER / "calls.toml").read_text())

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from constrained import ChatFormat, ConstrainedError, Rejected, SchemaError
 from constrained.errors import UnsupportedSchema
 from constrained.formats.payload import Fault
-from constrained.formats.payload.allowed import ANYTHING
-from constrained.formats.payload.elements import Elements, read_elements
+from constrained.formats.payload.judge import ANYTHING
 from constrained.formats.payload.quoted import read_quoted, write_quoted
-from constrained.formats.payload.raw import arguments_of, json_of
+from constrained.formats.payload.tagged import Elements, arguments_of, json_of, read_elements
 from constrained.schema import embed
 
 QUOTE = '<|"|>'

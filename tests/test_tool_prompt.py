@@ -11,9 +11,9 @@ from constrained.benchmarks import told
 
 from constrained import ChatFormat, ConstrainedError, Vocabulary
 from constrained.formats import Message
-from constrained.formats.defining.definition import read_definition
+from constrained.formats.definition import read_definition
 from constrained.formats.pairs import shipped_folder
-from constrained.formats.writing.declarations import declaration
+from constrained.formats.writing.tool_prompt import declaration
 
 TOOLS = [
     {

@@ -12,9 +12,7 @@ import pytest
 
 from constrained import SchemaError
 from constrained.formats import Tool, read_tools
-from constrained.formats.tools import parse_relaxed
-from constrained.formats.tools.parameters import read_parameters
-from constrained.formats.tools.type_names import from_python, standard_types
+from constrained.formats.tools import from_python, parse_relaxed, read_parameters, standard_types
 from constrained.schema.python_types import schema_of
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -13,8 +13,8 @@ from definitions import DEFINITIONS
 from laws import assert_mask_is_accepts, unpacked
 
 import constrained as c
-from constrained.formats.binding import arguments, beginnings, sequence
-from constrained.formats.binding.beginnings import Beginning, Parts, UnreadObject, signs_of
+from constrained.formats.binding import calls
+from constrained.formats.binding.calls import Beginning, Parts, UnreadObject, signs_of
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule
 from constrained.machine import Bytes, LiteralSet, MarkerSafe, Quoting, Text
 from constrained.regex import matches, parse_python
@@ -78,7 +78,7 @@ def test_masks_are_those_of_machines_made_at_once(name, special, monkeypatch):
         tools = [{"name": f"tool_{at}", "parameters": parameters} for at in (1, 12, 2, 23)]
         found = []
         for signs in (signs_of, lambda *_, **__: ()):
-            monkeypatch.setattr(arguments, "signs_of", signs)
+            monkeypatch.setattr(calls, "signs_of", signs)
             vocabulary = _vocabulary(chat, special=special)
             try:
                 found.append(_masks(chat.grammar(tools, **options), vocabulary, seed))
@@ -95,7 +95,7 @@ def test_nearly_all_arguments_wait(name, monkeypatch):
         asked.append(signs_of(*given, **named))
         return asked[-1]
 
-    monkeypatch.setattr(arguments, "signs_of", noted)
+    monkeypatch.setattr(calls, "signs_of", noted)
     options = {"tool_choice": "required", **({"reasoning": "none"} if chat.definition.reasoning else {})}
     tools = [{"name": "f", "parameters": PARAMETERS["required"]}]
     _masks(chat.grammar(tools, **options), _vocabulary(chat, special=True), 0, steps=200)
@@ -103,8 +103,8 @@ def test_nearly_all_arguments_wait(name, monkeypatch):
 
 
 def test_waiting_arguments_are_not_made(monkeypatch):
-    monkeypatch.setattr(arguments, "embed", lambda *_, **__: pytest.fail("the schema was read"))
-    made = arguments.Arguments(PARAMETERS["optional"], {"surface": "json", "closed": True})
+    monkeypatch.setattr(calls, "embed", lambda *_, **__: pytest.fail("the schema was read"))
+    made = calls.Arguments(PARAMETERS["optional"], {"surface": "json", "closed": True})
     state = made.state()
     assert isinstance(state, Beginning)
     assert [low for low, _, _ in state.expand().ranges] == [ord("{")]
@@ -115,7 +115,7 @@ def test_arguments_that_were_read_wait_again_where_tags_are_tokens(monkeypatch):
     grammar = c.ChatFormat.load("glm-4.7").grammar([{"name": "f", "parameters": PARAMETERS["required"]}])
     (machine,) = (symbol.machine for symbol in grammar.symbols() if isinstance(symbol, Embedded))
     assert machine.fingerprint
-    monkeypatch.setattr(arguments, "embed", lambda *_, **__: pytest.fail("the schema was read"))
+    monkeypatch.setattr(calls, "embed", lambda *_, **__: pytest.fail("the schema was read"))
     monkeypatch.setattr(EmbeddedSchema, "with_specials", lambda *_: pytest.fail("the schema was read again"))
     marked = machine.with_specials(machine.markers)
     assert marked is not machine and isinstance(marked.state(), Beginning)
@@ -136,8 +136,8 @@ KEYS = [
 @pytest.mark.parametrize("changed", [{}, {"whitespace": "compact"}, {"spelling": "any"}, {"avoid": ("</tool_call>", "\n")}])
 def test_keys_in_sight_are_those_of_the_machine(schema, order, changed):
     options = {**WRITTEN, "property_order": order, **changed}
-    whole = arguments.Arguments({"type": "object", **schema}, options)
-    early = arguments.Arguments({"type": "object", **schema}, options, early=Parts(options))
+    whole = calls.Arguments({"type": "object", **schema}, options)
+    early = calls.Arguments({"type": "object", **schema}, options, early=Parts(options))
     assert isinstance(whole.state(), Beginning), "the name comes first: one schema is read, not many"
     unread, (_, _, read) = early.state().then, whole.machine.state().expand().ranges[0]
     seen, machine = unread.object_table, read.object_table
@@ -228,7 +228,7 @@ def _grammar_of(state):
 
 def test_parts_alike_are_read_once(monkeypatch):
     parts, read = Parts({**WRITTEN, "property_order": "schema"}), []
-    monkeypatch.setattr(beginnings, "embed", lambda schema, **options: read.append(schema) or embed(schema, **options))
+    monkeypatch.setattr(calls, "embed", lambda schema, **options: read.append(schema) or embed(schema, **options))
     alike = [TEXT, {**TEXT, "description": "a city"}, {"title": "Town", **TEXT}]
     assert len({id(parts.state(schema)) for schema in alike}) == len(read) == 1
     others = [MANY, {**TEXT, "minLength": 1}, {"type": "integer"}, {"enum": ["a"]}, {"enum": ["b"]}, {"type": ["string", "null"]}]
@@ -240,7 +240,7 @@ def test_parts_alike_are_read_once(monkeypatch):
 def test_open_objects_have_keys_that_are_not_in_sight():
     options = {**WRITTEN, "property_order": "schema", "closed": False}
     for schema, unread in ((KEYS[1], False), (KEYS[2], True), ({}, False)):
-        state = arguments.Arguments({"type": "object", **schema}, options, early=Parts(options)).state()
+        state = calls.Arguments({"type": "object", **schema}, options, early=Parts(options)).state()
         assert isinstance(state, Bytes) is unread and isinstance(state, Beginning) is not unread
 
 
@@ -262,7 +262,7 @@ def test_what_a_format_cannot_write_is_said_when_a_tool_is_bound(name, text):
 NAMES = ("f", "g")
 
 
-class EachNumber(sequence.Numbered):
+class EachNumber(calls.Numbered):
     """The slow twin: one state for each number."""
 
     records = False
@@ -277,7 +277,7 @@ def _calls(ids="counted", between=", "):
     machine = embed({"type": "object", "maxProperties": 0}, whitespace="compact")
     pieces = (Literal(between),) if between else ()
     shape = Pattern("[0-9]+", parse_python("[0-9]+"))
-    return sequence.Calls(call, pieces, NAMES, (machine, machine), ids, shape, None, 3, frozenset())
+    return calls.Calls(call, pieces, NAMES, (machine, machine), ids, shape, None, 3, frozenset())
 
 
 def _number_masks(kernel, between, seed):
@@ -302,25 +302,25 @@ def test_numbers_count_up(kernel, between, monkeypatch):
     for seed in range(25):
         found = _number_masks(kernel, between, seed)
         with monkeypatch.context() as patched:
-            patched.setattr(sequence, "Numbered", EachNumber)
-            patched.setattr(sequence, "_FIRST_NUMBER", Text(Quoting.RAW, LiteralSet(EachNumber.numbers)))
+            patched.setattr(calls, "Numbered", EachNumber)
+            patched.setattr(calls, "_FIRST_NUMBER", Text(Quoting.RAW, LiteralSet(EachNumber.numbers)))
             assert found == _number_masks(kernel, between, seed)
 
 
 def test_a_number_that_is_not_known_may_be_any():
     """What is read behind a number, its text aside, is all that is read behind any number."""
     first = _calls().state()._replace(part=1)
-    behind = sequence.Numbered(first).after_text(None)
-    assert behind.number == sequence.UNKNOWN
+    behind = calls.Numbered(first).after_text(None)
+    assert behind.number == calls.UNKNOWN
     ended = behind._replace(part=len(first.calls.call)).expand()
-    assert ended.ranges[0][2].then.number == sequence.UNKNOWN, "the next call's"
+    assert ended.ranges[0][2].then.number == calls.UNKNOWN, "the next call's"
     ((text, numbered),) = behind._replace(part=1).expand().calls
-    assert matches(text.language, "1000") and numbered.at.number == sequence.UNKNOWN
+    assert matches(text.language, "1000") and numbered.at.number == calls.UNKNOWN
 
 
 def test_least_between_ids():
     assert _calls().least_between_ids == len("#:, ")
-    marked = sequence.Calls(
+    marked = calls.Calls(
         (*_calls().call, Literal("<end>")), (), NAMES, _calls().machines, "counted", _calls().shape, None, None,
         frozenset({"<end>"}),
     )  # fmt: skip

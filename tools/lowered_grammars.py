@@ -1,4 +1,4 @@
-"""Write grammars/lowered.bin again: what reading the Lark texts of the shipped formats gives, see `formats.lowered`.
+"""Write grammars/lowered.bin again: what reading the Lark texts of the shipped formats gives, see `formats.pairs`.
 
     python tools/lowered_grammars.py
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import pickle
 
-from constrained.formats.defining.definition import read_definition
-from constrained.formats.lowered import FILE, digest, key_of, packed
-from constrained.formats.pairs import grammar_of_text, shipped_folder, shipped_names
+from constrained.formats.definition import read_definition
+from constrained.formats.pairs import FILE, digest, grammar_of_text, key_of, packed, shipped_folder, shipped_names
 
 
 def main() -> None:

@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.errors import ConstrainedError, GrammarError, said_by, shown
-from constrained.formats.binding.bind import Writing, bind
-from constrained.formats.binding.frame import Frame, shape, under
+from constrained.formats.binding.bind import Frame, Writing, bind, shape, under
 from constrained.formats.binding.request import generating, make_request, request_of
-from constrained.formats.defining.aliases import known, nearest
-from constrained.formats.defining.definition import Definition
+from constrained.formats.definition import Definition
 from constrained.formats.message import Message, ToolCall
-from constrained.formats.pairs import read_pair, respelled, shipped_folder, shipped_names
+from constrained.formats.pairs import known, nearest, read_pair, respelled, shipped_folder, shipped_names
 from constrained.grammar import Grammar
 from constrained.schema.by_content import Recent, content
 from constrained.schema.python_types import is_python_type, schema_of
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from constrained.engine.tokens.vocabulary import Vocabulary
-    from constrained.formats.read.asked import Asked
     from constrained.formats.read.question import Question
+    from constrained.formats.read.reading import Asked
     from constrained.formats.streaming import StreamParser
 
 
@@ -96,11 +94,10 @@ class ChatFormat:
 
         Raises: GrammarError: it cannot be told, or could be several; the message says which, or where they differ.
         """
-        from constrained.formats.defining.recognise import format_of, look
-        from constrained.formats.writing.template import compared, template_of
+        from constrained.formats.templates.template import compared, format_of, look, printer_of
 
         seen = look(tokenizer)
-        template = template_of(tokenizer, seen)
+        template = printer_of(tokenizer, seen)
 
         def differs(name: str) -> str:
             return "" if template is None else compared(cls.load(name), template).differs
@@ -120,7 +117,7 @@ class ChatFormat:
         Cost: some seconds.
         Raises: GrammarError: the template prints something that no format here has; with the conversation.
         """
-        from constrained.formats.deriving.derive import derive
+        from constrained.formats.templates.derive import derive
 
         return derive(given, cls.load, special, stop).format
 
@@ -236,7 +233,7 @@ class ChatFormat:
 
         tools: definitions in any shape that `tools` reads.  None: any name with any arguments; where a format only
         has tools of its own, the names of those that are offered.
-        tool_choice: "auto", "required", "none", the name of a tool, or what other interfaces write, see `choices`.
+        tool_choice: "auto", "required", "none", the name of a tool, or what others write, see `binding.request`.
         response_schema: a JSON Schema or a type that an answer fits, as one line of JSON; calls are as they are.
         preface: whether text may stand before a call.  None: only where neither a call nor a schema is asked for.
         parallel_tool_calls, max_calls: one call or several, where the format has room; default: what it prescribes, and
@@ -342,8 +339,8 @@ class ChatFormat:
     def stream_parser(
         self, tools: object = None, vocabulary: Vocabulary | None = None, *, prompt: str | None = None, **options: Any,
     ) -> StreamParser:
-        """Return what reads an assistant turn as it comes, in text, bytes or ids, and tells it in `events`; arguments
-        are those of `parse`.
+        """Return what reads an assistant turn as it comes, in text, bytes or ids, and tells it in events (`streaming`);
+        arguments are those of `parse`.
         """
         from constrained.formats.streaming import StreamParser
 
@@ -352,7 +349,7 @@ class ChatFormat:
     def _asked(
         self, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str | None, options: dict[str, Any]
     ) -> Asked:
-        from constrained.formats.read.asked import Asked  # it needs the engine; grammars do not
+        from constrained.formats.read.reading import Asked
 
         return Asked(self, kind, tools, vocabulary, "" if prompt is None else prompt, options)
 
@@ -362,7 +359,7 @@ class ChatFormat:
 
     def entered(self, kind: str) -> ChatFormat:
         """Return the format whose turn is the canonical text of a kind."""
-        from constrained.formats.read.asked import canonical
+        from constrained.formats.read.reading import canonical
 
         if kind not in self._entered:
             self._entered[kind] = canonical(self, kind)
@@ -449,8 +446,7 @@ class ChatFormat:
 
         Raises: ConstrainedError: the format has no such turn.
         """
-        from constrained.formats.writing.answers import is_json_answer
-        from constrained.formats.writing.turn import write_turn
+        from constrained.formats.writing.turn import is_json_answer, write_turn
 
         if self.definition.repeat and not {"max_calls", "parallel_tool_calls"} & options.keys():
             options["parallel_tool_calls"] = True  # a message has as many calls as it has

@@ -1,5 +1,11 @@
 """A turn as it comes, in text, bytes or token ids → events, as soon as no way of going on could make them wrong.
 
+    TextDelta*            → Message.content
+    ThoughtDelta* by kind → Message.thoughts
+    CallFinished*         → Message.tool_calls
+    Stopped               → Message.stop
+    Repaired*             → Message.repairs, but for those that no rule names
+
 The simulation of `parse` reads the pieces; what all its threads agree on is told.  So a text is told up to the last
 place at which it may have ended: ``Hello`` at once, a ``<`` behind it when the next character shows that no tag
 begins.  What is told at a cut is the same wherever the pieces before it were cut, also inside a character or an escape.
@@ -15,31 +21,88 @@ from __future__ import annotations
 import codecs
 from bisect import bisect_right
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from constrained.errors import Rejected, VocabularyError
-from constrained.formats.defining.slots import PAIR_TEXTS
-from constrained.formats.events import (
-    ArgumentDelta,
-    CallFinished,
-    CallStarted,
-    Event,
-    Repaired,
-    Stopped,
-    TextDelta,
-    ThoughtDelta,
-)
-from constrained.formats.message import Message
+from constrained.formats.definition import PAIR_TEXTS
+from constrained.formats.message import Message, Repair, ToolCall
 from constrained.formats.payload import Fault
 from constrained.formats.read.assemble import Assembler, ReadCall, Sliced
 from constrained.formats.read.inputs import Incoming, Piece
 from constrained.formats.read.question import NATIVES
 from constrained.formats.read.reading import call_of, ending, judged_call, name_written, repairs_behind
-from constrained.formats.read.simulating.trails import marks_of
+from constrained.formats.read.simulation import marks_of
 from constrained.work import MAX_WORK, Budget, current, metered
 
 if TYPE_CHECKING:
-    from constrained.formats.read.asked import Asked
+    from constrained.formats.read.reading import Asked
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More of what a user sees."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """More of a thought of a kind."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A call has begun; `call` numbers the calls of the turn from 0.  `name` is None in formats that write arguments
+    before it.
+    """
+
+    call: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentDelta:
+    """More of the text of a call's arguments as the format writes it; `key`: of which argument, where each has a text
+    of its own.
+    """
+
+    call: int
+    text: str
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    """A call is complete, and fits its tool where tools were given."""
+
+    call: int
+    value: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The turn has ended with this token."""
+
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """Something was taken that is not to the letter of the format."""
+
+    repair: Repair
+
+
+Event = TextDelta | ThoughtDelta | CallStarted | ArgumentDelta | CallFinished | Stopped | Repaired
+
+
+# -- the parser --------------------------------------------------------------------------------------------------------
 
 _PER_CHARACTER = 10  # units of work that each character brings with it
 

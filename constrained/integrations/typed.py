@@ -22,10 +22,9 @@ from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.formats import ChatFormat, Message
-from constrained.formats.defining.recognise import look
-from constrained.formats.tools.definitions import enveloped
+from constrained.formats.templates.template import compared, look, printer_of
+from constrained.formats.tools import enveloped
 from constrained.formats.writing.render import rendered_ids
-from constrained.formats.writing.template import compared, template_of
 from constrained.grammar import Grammar
 from constrained.integrations.held import check_vocabulary, grammar_of, vocabulary_of
 from constrained.schema.python_types import is_adapter, is_python_type
@@ -109,7 +108,7 @@ def _begun(chat: ChatFormat, tokenizer: Any) -> str:
     """Return what a tokenizer's chat template writes of an answer for the model.  Raises: ConstrainedError: its turns
     are not those of the format.
     """
-    template = template_of(tokenizer, look(tokenizer))
+    template = printer_of(tokenizer, look(tokenizer))
     if template is None:
         return ""
     begun, differs = compared(chat, template)

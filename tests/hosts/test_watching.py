@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 import constrained as c
-from constrained.formats.events import CallFinished, CallStarted
+from constrained.formats.streaming import CallFinished, CallStarted
 from constrained.integrations.transformers import grammar_candidates
 from constrained.integrations.watching import EventStreamer, WholeWord
 

@@ -25,7 +25,7 @@ from constrained.cli.languages import (
 )
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat
-from constrained.formats.defining.definition import Definition, read_definition
+from constrained.formats.definition import Definition, read_definition
 from constrained.formats.pairs import shipped_folder
 from constrained.grammar import Embedded
 from constrained.integrations.exports import TARGETS, export

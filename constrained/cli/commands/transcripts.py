@@ -27,7 +27,7 @@ from constrained.cli.inputs import (
 )
 from constrained.errors import ConstrainedError, Rejected
 from constrained.formats import ChatFormat, Message, ToolCall
-from constrained.formats.tools.judge import compact
+from constrained.formats.payload.judge import compact
 from constrained.integrations.servers.ray_data import is_unread, results
 
 

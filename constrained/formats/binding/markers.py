@@ -15,9 +15,8 @@ from __future__ import annotations
 import re
 
 from constrained.errors import GrammarError
-from constrained.formats.binding.rules import Alternatives, reached, texts_in
-from constrained.formats.binding.tagged import beginning_of_members
-from constrained.formats.defining.definition import Definition
+from constrained.formats.binding.rules import Alternatives, beginning_of_members, reached, texts_in
+from constrained.formats.definition import Definition
 from constrained.grammar import Pattern, Symbol
 from constrained.regex import Expr, complement, intersect, markers_of, parse_python, without
 from constrained.regex.markers import Cleared

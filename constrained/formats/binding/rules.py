@@ -1,15 +1,45 @@
-"""Surgery on the rules of a format: drop, replace, repeat, flatten, prune.
+"""The rules of a format as a plain dict of alternatives: cut, divided by a prompt, read as tags.
 
-A format's variants are small edits of one grammar.  They work on a plain dict of alternatives, because a `Grammar`
-checks itself whenever one is made, and binding 500 tools should make one.
+A format's variants are small edits of one grammar: drop, replace, repeat, flatten, prune.  They work on a dict because
+a `Grammar` checks itself whenever one is made, and binding 500 tools should make one.
+
+Templates end a prompt behind the assistant's header, or some way into the turn: inside a thought (``<think>``), behind
+an empty one, at a mark such as ``>>>``.  A format's grammar derives whole turns; `after_prompt` divides it by that
+beginning from the left, so where a prompt ends need not be spelled out in any grammar, and whatever a caller wrote for
+the model beforehand is treated alike.  It goes symbol by symbol and character by character; a text inside a pattern
+leaves the derivative of its language.  Left out: a prompt that ends inside a call, whose arguments are no rules.
+
+Arguments between tags → `surfaces.tags.Tags`, from which schemas become machines.  The grammar says how arguments look,
+for any tool, with a slot for the name of a member and one for its value:
+
+    arguments: member* arguments_close
+    arguments_close: "</function>"
+    member: "<parameter=" key ">\\n" value "\\n</parameter>\\n"
+
+Binding needs the same as data.  `value` is written by values of all types; where types are told apart, `text_value` is
+written by strings and `json_value` by all others, or `number_value`, `boolean_value` and so on by one type each.  The
+terminal of the value says what raw text cannot hold.  Two more rules are optional: `arguments_open` stands before all
+members, `no_arguments` in place of everything where there are none.  `key_again` stands for the name of the member in
+its closing tag.
+
+Objects and arrays are elements inside of the value where an alternative has the slot `elements`, or `object_elements`
+and `array_elements` where the tag tells them apart; then a rule `item`, of the same slots without a key, says how an
+array's are written.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from constrained.grammar import Literal, Pattern, Ref, Rule, Special, Symbol
+from constrained.errors import GrammarError
+from constrained.formats.definition import Definition
+from constrained.grammar import Embedded, Literal, Pattern, Ref, Rule, Special, Symbol
 from constrained.regex import Expr, optional
+from constrained.schema.surfaces.tags import AGAIN, CONTAINERS, KINDS, Slot, Tags
+from constrained.work import metered, spend, working_on
+
+# -- cutting -----------------------------------------------------------------------------------------------------------
 
 Sequence = tuple[Symbol, ...]
 Alternatives = dict[str, tuple[Sequence, ...]]
@@ -185,3 +215,200 @@ def prune(rules: Alternatives, start: str) -> Alternatives:
 
 def _lives(sequence: Sequence, alive: Collection[str]) -> bool:
     return all(symbol.rule in alive for symbol in sequence if isinstance(symbol, Ref))
+
+
+# -- the quotient by a prompt ------------------------------------------------------------------------------------------
+
+MOST_WAYS = 1_000  # of reading a prompt
+
+
+def after_prompt(rules: Alternatives, start: str, prompt: str, specials: Collection[str]) -> Alternatives:
+    """Return the rules in which `start` derives what may follow the prompt.
+
+    `specials`: the texts that are special tokens, in the prompt and among the literals of the rules.
+
+    Cost: some 10 µs a character and way of reading it.
+    Raises: GrammarError: no turn begins like this.  LimitExceeded: the prompt is too long for that.
+    """
+    ways: list[Sequence] = [(Ref(start),)]
+    read = ""
+    with metered(), working_on("the prompt"):
+        for unit in _units(prompt, specials):
+            spend(4 * len(ways))
+            ways = _distinct(rest for way in ways for rest in _stepped(way, unit, rules, specials))
+            read += unit
+            if not ways or len(ways) > MOST_WAYS:
+                raise GrammarError(
+                    f"no turn of the format begins with {read!r}"
+                    if not ways
+                    else f"the prompt {prompt!r} can be read in too many ways",
+                    instead="what the prompt holds behind the assistant's header, outside of calls",
+                )
+    return {**rules, start: tuple(ways)}
+
+
+def _units(prompt: str, specials: Collection[str]) -> list[str]:
+    """Return the special tokens and single characters of a prompt."""
+    names = sorted(specials, key=len, reverse=True)
+    return [match[0] for match in re.finditer("|".join([*map(re.escape, names), r"[\s\S]"]), prompt)]
+
+
+def _distinct(ways: Iterator[Sequence]) -> list[Sequence]:
+    return list(dict.fromkeys(ways))
+
+
+def _stepped(way: Sequence, unit: str, rules: Alternatives, specials: Collection[str]) -> Iterator[Sequence]:
+    """Yield what is left of a sequence behind a character or a special token."""
+    work, seen = [way], {way}
+    while work:
+        sequence = work.pop()
+        if not sequence:
+            continue
+        first, rest = sequence[0], sequence[1:]
+        if isinstance(first, Ref):
+            expanded = [(*alternative, *rest) for alternative in rules[first.rule]]
+            work += [new for new in reversed(expanded) if new not in seen]
+            seen.update(expanded)
+            continue
+        left = _left_of(first, unit, specials)
+        if left is not None:
+            yield (*left, *rest)
+        if isinstance(first, Pattern) and first.language.accepts and rest not in seen:
+            seen.add(rest)
+            work.append(rest)
+
+
+def _left_of(symbol: Symbol, unit: str, specials: Collection[str]) -> Sequence | None:
+    """Return what is left of a symbol; None where it does not begin like this."""
+    if isinstance(symbol, Special) or (isinstance(symbol, Literal) and symbol.text in specials):
+        return () if unit == (symbol.name if isinstance(symbol, Special) else symbol.text) else None
+    if unit in specials or isinstance(symbol, Embedded):
+        return None
+    if isinstance(symbol, Literal):
+        if not symbol.text.startswith(unit):
+            return None
+        return (Literal(symbol.text[len(unit) :]),) if len(symbol.text) > len(unit) else ()
+    assert isinstance(symbol, Pattern)
+    point = ord(unit)
+    for low, high, language in symbol.language.edges():
+        if low <= point <= high:
+            if language is symbol.language:  # as in any text: its source need not grow by every character
+                return (symbol,)
+            return (Pattern(language, f"(?#behind {point:x}){symbol.source}"),)
+    return None
+
+
+# -- tags --------------------------------------------------------------------------------------------------------------
+
+_ELEMENTS = {"elements": CONTAINERS, **{f"{kind}_elements": (kind,) for kind in CONTAINERS}}
+_SLOTS = {
+    "value": KINDS, "text_value": ("string",), "json_value": tuple(kind for kind in KINDS if kind != "string"),
+    **{f"{kind}_value": (kind,) for kind in KINDS if kind != "string"},
+    **_ELEMENTS,
+}
+
+
+def tags_of(rules: Alternatives, definition: Definition) -> Tags | None:
+    """Return what stands around members of a format's arguments; None where they do not stand between tags.
+
+    Raises: GrammarError: the rules are not of the shape above.
+    """
+    if definition.payload is None or definition.payload.surface != "tagged":
+        return None
+    keys, slot = _slot(rules, "member", ("key",))
+    item = _slot(rules, "item", ())[1] if slot.elements else None
+    if item is not None and not item.elements:
+        raise _malformed("items write objects and arrays as members do", "item")
+    closing = _fixed(rules, "arguments_close")
+    specials = tuple(definition.tokens.values())
+    every = tuple(dict.fromkeys((*specials, *definition.markers)))
+    return Tags(
+        _fixed(rules, "arguments_open", ""), keys, slot, closing, _fixed(rules, "no_arguments", closing),
+        _text_of(rules), item, every, specials,
+    )
+
+
+def beginning_of_members(tags: Tags) -> str:
+    """Return what begins a member for readers, whichever quotes stand around its name.
+
+    A value that holds it is refused by readers here: either the value before has no end, or other readers end it there.
+    """
+    return tags.key.rstrip("\"'")
+
+
+def _slot(rules: Alternatives, rule: str, keys: tuple[str, ...]) -> tuple[str, Slot]:
+    """Return what stands before the key of a member, where it has one, and its place for a value."""
+    before: dict[str, str] = {}
+    elements: dict[str, str] = {}
+    beginnings, ends = set(), set()
+    if rule not in rules:
+        raise _malformed("there is none, and members have elements", rule)
+    for sequence in flatten(rules, rule, {*keys, "key_again", *_SLOTS}):
+        beginning, value, end, slot = _alternative(sequence, rules, rule, keys)
+        beginnings.add(beginning)
+        ends.add(end)
+        for kind in _SLOTS[slot]:
+            (elements if slot in _ELEMENTS else before).setdefault(kind, value)
+    if len(beginnings) != 1 or len(ends) != 1 or before.keys() != set(KINDS) or len(elements) not in (0, 2):
+        raise _malformed("its alternatives begin and end alike, and write each type of value", rule)
+    found = Slot(
+        tuple([before[kind] for kind in KINDS]), ends.pop(), tuple([elements[kind] for kind in CONTAINERS if elements])
+    )
+    return beginnings.pop(), found
+
+
+def _alternative(
+    sequence: Sequence, rules: Alternatives, rule: str, keys: tuple[str, ...]
+) -> tuple[str, str, str, str]:
+    """Return what stands before the key, "" without one, before the value and after it, and the slot of the value."""
+    texts, slots = [""], []
+    for symbol in sequence:
+        if isinstance(symbol, Ref) and (symbol.rule in keys or symbol.rule in _SLOTS):
+            slots.append(symbol.rule)
+            texts.append("")
+        elif symbol == Ref("key_again"):
+            texts[-1] += AGAIN
+        else:
+            texts[-1] += _plain((symbol,), rules, rule)
+    if len(slots) != len(keys) + 1 or tuple(slots[:-1]) != keys or not texts[-2] or not texts[-1]:
+        raise _malformed(f"each alternative is: text, {'key, text, ' if keys else ''}value, text", rule)
+    return texts[0] if keys else "", texts[-2], texts[-1], slots[-1]
+
+
+def _plain(sequence: Sequence, rules: Alternatives, rule: str = "member") -> str:
+    """Return the one text that a sequence derives."""
+    text = ""
+    for symbol in sequence:
+        if isinstance(symbol, Ref) and len(rules.get(symbol.rule, ())) == 1:
+            text += _plain(rules[symbol.rule][0], rules, rule)
+        elif isinstance(symbol, (Literal, Special)):
+            text += symbol.text if isinstance(symbol, Literal) else symbol.name
+        else:
+            raise _malformed("besides its slots it has one spelling", rule)
+    return text
+
+
+def _fixed(rules: Alternatives, rule: str, otherwise: str | None = None) -> str:
+    if rule not in rules:
+        if otherwise is None:
+            raise _malformed(f"there is a rule '{rule}'")
+        return otherwise
+    return _plain((Ref(rule),), rules)
+
+
+def _text_of(rules: Alternatives) -> str:
+    slot = "text_value" if "text_value" in rules else "value"
+    sequence: tuple[Symbol, ...] = (Ref(slot),)
+    while len(sequence) == 1 and isinstance(sequence[0], Ref) and len(rules[sequence[0].rule]) == 1:
+        sequence = rules[sequence[0].rule][0]
+    if len(sequence) != 1 or not isinstance(sequence[0], Pattern):
+        raise _malformed(f"the rule '{slot}' is one terminal")
+    return sequence[0].source
+
+
+def _malformed(because: str, rule: str = "member") -> GrammarError:
+    return GrammarError(
+        f"cannot read the rule '{rule}'",
+        because=f"it is no {rule} between tags: {because}",
+        instead="see grammars/README.md",
+    )

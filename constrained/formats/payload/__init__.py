@@ -8,7 +8,7 @@ evaluated.
 from __future__ import annotations
 
 from constrained.formats.payload.json_text import JsonReader
-from constrained.formats.payload.pieces import Fault, ValueReader
 from constrained.formats.payload.python_text import KeywordsReader
+from constrained.formats.payload.value_reader import Fault, ValueReader
 
 __all__ = ["Fault", "JsonReader", "KeywordsReader", "ValueReader"]

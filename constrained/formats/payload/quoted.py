@@ -17,9 +17,9 @@ from functools import lru_cache
 from typing import Any
 
 from constrained.errors import ConstrainedError
-from constrained.formats.payload.pieces import Fault, Tree, decimal_of, integer_of
-from constrained.formats.payload.raw import json_of, python_of
-from constrained.formats.payload.values import refuse_circles, write_json
+from constrained.formats.payload.json_text import refuse_circles, write_json
+from constrained.formats.payload.tagged import json_of, python_of
+from constrained.formats.payload.value_reader import Fault, Tree, decimal_of, integer_of
 from constrained.work import spend
 
 Piece = tuple[str, bool]  # a text, and whether the format says it

@@ -1,7 +1,7 @@
 """Text or token ids → messages: what a chat format's grammar says of a turn, a conversation or a call.
 
-    text | ids ── inputs ──► characters, special tokens ── simulating (network, payload) ──► marks
-    marks ── assemble ──► messages ── judge (tools, schemas, strict) ──► messages
+    text | ids ── inputs ──► characters, special tokens ── simulation (network, payload) ──► marks
+    marks ── assemble ──► messages ── reading (judged by tools, schemas, strict) ──► messages
                     └── rejections: where the simulation stopped, or what was judged wrong ──► `Rejected`
 
 One simulation serves whole texts, cut texts and streams.  It reads what a format's accepted rules derive and is not

@@ -11,11 +11,10 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from constrained.formats.defining.slots import LOOSE, PAIR_TEXTS, Slots
+from constrained.formats.definition import LOOSE, PAIR_TEXTS, Slots
 from constrained.formats.message import Piece, Repair, Worded, pieces_of
-from constrained.formats.payload.raw import CROSSED, ELEMENTS, json_of
-from constrained.formats.read.simulating.stepping import TOKEN
-from constrained.formats.read.simulating.trails import VALUE, Placed, Trail, marks_of
+from constrained.formats.payload.tagged import CROSSED, ELEMENTS, json_of
+from constrained.formats.read.simulation import TOKEN, VALUE, Placed, Trail, marks_of
 
 _MOST_OPEN, _MOST_MET = 32, 2_000  # things that are open, and ways of that and of marks, whose effects are kept
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import Rejected
-from constrained.formats.defining.definition import Definition
+from constrained.formats.definition import Definition
 
 Piece = tuple[str, bool]  # (text or name, whether it is a special token)
 

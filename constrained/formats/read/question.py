@@ -12,20 +12,17 @@ from functools import cached_property, partial
 from typing import Any
 
 from constrained.errors import GrammarError, shown
-from constrained.formats.binding.frame import changes_of, under
-from constrained.formats.binding.rules import Alternatives, alternatives_of, prune
-from constrained.formats.binding.tagged import beginning_of_members, tags_of
-from constrained.formats.defining.definition import Definition
-from constrained.formats.defining.slots import ACCEPTED, Slots
+from constrained.formats.binding.bind import changes_of, under
+from constrained.formats.binding.rules import Alternatives, alternatives_of, beginning_of_members, prune, tags_of
+from constrained.formats.definition import ACCEPTED, Definition, Slots
 from constrained.formats.payload import JsonReader, KeywordsReader
-from constrained.formats.payload.ahead import Native
-from constrained.formats.payload.python_parts import plain_keywords
-from constrained.formats.payload.raw import Ends
+from constrained.formats.payload.python_text import plain_keywords
+from constrained.formats.payload.tagged import Ends
+from constrained.formats.payload.value_reader import Native
 from constrained.formats.read.assemble import Assembler
 from constrained.formats.read.inputs import Turn
-from constrained.formats.read.simulating.network import Network, build
-from constrained.formats.read.simulating.simulation import Simulation
-from constrained.formats.read.simulating.trails import Marked, Trail
+from constrained.formats.read.network import Network, build
+from constrained.formats.read.simulation import Marked, Simulation, Trail
 from constrained.formats.tools import Tool
 from constrained.grammar import Grammar, Literal, Ref, Special, Symbol
 

@@ -1,31 +1,167 @@
 """A text → messages and faults: the simulation reads, marks become messages, then names and arguments are judged.
 
+`Asked` has the entry points: parse a text, validate it, follow it as a stream.  There the options of a call are sorted:
+those that say what a text may hold, those of the format, and those of generating, which only matter to ``strict=True``.
 Where the simulation cannot read a text, `rejections` finds out where and why, and what could be read all the same.
+
+Strict reading is a text against the canonical grammar, which is exactly what may be generated (`deviation`).  The
+engine reads the text byte by byte, as it would follow a model.  Kinds of text are other entries into the same grammar.
+
+Rules across the messages of a conversation are those that a definition asks for by name (`Definition.constraints`).  A
+grammar says which message may follow which; it cannot say that a result names the call that it answers, or that the
+system offered the tool.  Such rules are checked on the messages that were read, of any format: a definition names them,
+and says whether every reader keeps them or only a strict one.  What a conversation tells of its options (`told`) is no
+rule but the value of one: the thoughts that a system message asks for are those which the turns have.
+
+Tested in tests/test_read.py, and tests/test_across.py: each rule by itself, in the formats that have it and in one of a
+user's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
+from constrained.engine.compiled import compile_grammar
+from constrained.engine.matcher import Matcher
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, GrammarError, Rejected, VocabularyError, shown
+from constrained.formats.binding.request import TurnRequest, make_request, read_options
+from constrained.formats.definition import ENTRY, Definition, Sign
 from constrained.formats.message import Message, Repair, ToolCall
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
-from constrained.formats.payload.allowed import allowed_by
-from constrained.formats.payload.elements import read_elements
+from constrained.formats.payload.judge import Judge, Misfit, allowed_by
 from constrained.formats.payload.quoted import read_quoted
-from constrained.formats.payload.raw import ELEMENTS, arguments_of, json_of, meant_as_json
-from constrained.formats.read.across import broken_rules
+from constrained.formats.payload.tagged import ELEMENTS, arguments_of, json_of, meant_as_json, read_elements
 from constrained.formats.read.assemble import ReadCall, ReadMessage
-from constrained.formats.read.inputs import Turn
-from constrained.formats.read.question import Question
-from constrained.formats.read.rejections import Wrong, diagnosed
-from constrained.formats.read.simulating.simulation import Simulation
-from constrained.formats.read.simulating.trails import Trail, marks_of
+from constrained.formats.read.inputs import Turn, certain, split_ids, split_text, unpadded
+from constrained.formats.read.question import KINDS, Question, ask, offered
+from constrained.formats.read.rejections import Wrong, diagnosed, rejected
+from constrained.formats.read.simulation import Simulation, Trail, marks_of
 from constrained.formats.tools import Tool
-from constrained.formats.tools.judge import Judge, Misfit
-from constrained.work import spend, working_on
+from constrained.formats.writing.tool_prompt import tools_told
+from constrained.grammar import Grammar, Ref, Rule
+from constrained.schema.by_content import content
+from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
+
+if TYPE_CHECKING:
+    from constrained.formats.load import ChatFormat
+
+
+# -- rules across messages ---------------------------------------------------------------------------------------------
+
+_Rule = Callable[[Sequence[ReadMessage], Definition], Iterator[Wrong]]
+
+
+def broken_rules(
+    messages: Sequence[ReadMessage], definition: Definition, *, strict: bool, offered: bool
+) -> Iterator[Wrong]:
+    """Yield where messages break the rules of a format that hold strictly, or those that always do; offered: the caller
+    says which tools there are, whatever messages list.
+    """
+    wanted = "strict" if strict else "always"
+    for name, held in definition.constraints.items():
+        if held == wanted and not (offered and name == "tools_are_listed"):
+            yield from _RULES[name](messages, definition)
+
+
+def told(definition: Definition, messages: Sequence[ReadMessage | Message]) -> dict[str, object]:
+    """Return the values of the options that messages tell of."""
+    found: dict[str, object] = {}
+    for name, option in definition.options.items():
+        shown = [key for key, sign in option.told.items() if any(_shows(one, sign, definition) for one in messages)]
+        if option.told:
+            found[name] = shown if option.members else bool(shown)
+    return found
+
+
+def _shows(message: ReadMessage | Message, sign: Sign, definition: Definition) -> bool:
+    name, token = [None if one is None else definition.tokens.get(one, one) for one in (sign.name, sign.token)]
+    return (
+        message.role == sign.by
+        and (name is None or message.name == name)
+        and (token is None or token in message.content)
+        and re.search(sign.text, message.content) is not None
+    )
+
+
+def _ids_differ(messages: Sequence[ReadMessage], definition: Definition) -> Iterator[Wrong]:
+    for number, message in enumerate(messages, 1):
+        ids: set[str] = set()
+        for index, call in enumerate(message.calls, 1):
+            if call.id is not None and call.id in ids and not call.broken:
+                because = f"two calls have the id {call.id!r}"
+                yield Wrong(call.place, "structure", because, "another id", "call_id", number, index)
+            ids |= {call.id} if call.id is not None else set()
+
+
+def _are_answered(messages: Sequence[ReadMessage], definition: Definition) -> Iterator[Wrong]:
+    waiting: list[ReadCall] = []
+    for number, message in enumerate(messages, 1):
+        if message.role in definition.results:
+            del waiting[:1]
+            continue
+        if waiting:
+            because = f"{len(waiting)} call{'s' * (len(waiting) > 1)} before it have no result"
+            yield Wrong(message.place, "structure", because, f"the result of {waiting[0].name!r}", None, number)
+        waiting = [*message.calls]
+
+
+def _answer(messages: Sequence[ReadMessage], definition: Definition, *, in_order: bool = False) -> Iterator[Wrong]:
+    """Yield the results that answer no call of the turn before them, or not the next one."""
+    waiting: list[ReadCall] = []
+    names = frozenset(definition.tokens.values())
+    for number, message in enumerate(messages, 1):
+        spend()
+        if message.role not in definition.results:
+            waiting = [*message.calls]
+            continue
+        said = message.call_id if message.call_id is not None else message.name if message.name not in names else None
+        ways = [_called(call, by_id=message.call_id is not None) for call in waiting]
+        at = 0 if waiting and said is None else next((at for at, name in enumerate(ways) if name == said), None)
+        if at is None or in_order and at > 0:
+            next_ones = " or ".join(map(repr, ways[:1] if in_order else ways))
+            expected = f"the result of {next_ones}" if ways else "no result"
+            what = "it answers no call" if said is None else f"{said!r} answers no call that waits for a result"
+            because = what if at is None else f"{said!r} comes before the result of {ways[0]!r}, which was called first"
+            place = message.place if message.said_place is None else message.said_place
+            yield Wrong(place, "structure", because, expected, None, number)
+        del waiting[at or 0 : (at or 0) + 1]
+
+
+def _called(call: ReadCall, *, by_id: bool) -> str | None:
+    return call.id if by_id else call.builtin or call.name
+
+
+def _in_order(messages: Sequence[ReadMessage], definition: Definition) -> Iterator[Wrong]:
+    return _answer(messages, definition, in_order=True)
+
+
+def _are_listed(messages: Sequence[ReadMessage], definition: Definition) -> Iterator[Wrong]:
+    listed, unlisted = tools_told(messages, definition)
+    for number, message in enumerate(messages, 1):
+        for index, call in enumerate(message.calls, 1):
+            name = call.builtin or call.name
+            if name in unlisted or listed is not None and name not in listed and name not in definition.builtins:
+                known = ", ".join(map(repr, sorted(listed or ()))) or "no tool"
+                place, because = call.name_place or call.place, f"no message lists the tool {name!r}"
+                yield Wrong(place, "tool", because, known, "tool_call", number, index)
+
+
+_RULES: Mapping[str, _Rule] = {
+    "call_ids_differ": _ids_differ,
+    "calls_are_answered": _are_answered,
+    "results_answer_calls": _answer,
+    "results_in_order": _in_order,
+    "tools_are_listed": _are_listed,
+}
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 _LOCATED = 20_000  # characters of arguments in which the place of a pointer is looked for
 
@@ -372,3 +508,266 @@ def _unescaped(text: str) -> str:
     except Fault:
         return text
     return str(reader.partial()["_"])
+
+
+# -- strict reading ----------------------------------------------------------------------------------------------------
+
+def entered(generic: Grammar, definition: Definition, kind: str, entry: str) -> Grammar:
+    """Return a format's grammar, with the canonical text of a kind in place of the turn."""
+    if kind == "assistant_turn":
+        return generic
+    if kind == "tool_call" and entry not in generic.rules:
+        entry = "tool_call"
+    if entry not in generic.rules:
+        raise GrammarError(f"the format '{definition.title}' has no rule '{entry}'", instead="see grammars/README.md")
+    rules = dict(generic.rules)
+    if kind == "tool_call" and definition.payload is not None:
+        rules["tool_call"] = Rule("tool_call", rules[entry].alternatives)
+        entry = "tool_call"
+    rules[ENTRY] = Rule(ENTRY, ((Ref(entry),),))
+    return replace(generic, rules=rules)
+
+
+@lru_cache(maxsize=64)
+def _byte_vocabulary(names: frozenset[str]) -> Vocabulary:
+    special = {name: 256 + index for index, name in enumerate(sorted(names))}
+    return Vocabulary([bytes([byte]) for byte in range(256)], special=special, size=256 + len(names))
+
+
+def deviation(turn: Turn, grammar: Grammar, definition: Definition) -> Wrong | None:
+    """Return where a text leaves the grammar, or None."""
+    vocabulary = _byte_vocabulary(frozenset({*definition.tokens.values(), *grammar.specials}))
+    matcher = compile_grammar(grammar, vocabulary).matcher()
+    place = 0
+    for piece, is_token in turn.pieces():
+        if is_token:
+            token = vocabulary.special.get(piece)
+            if token is None:
+                return Wrong(place, "structure", f"{piece!r} belongs to another spelling of the format")
+            found = _advance(matcher, [token])
+            if found is not None:
+                return Wrong(place, "structure", f"the token {piece!r} is not what would be generated", found[1])
+        else:
+            found = _advance(matcher, piece.encode())
+            if found is not None:
+                at = place + len(piece.encode()[: found[0]].decode(errors="ignore"))
+                return Wrong(at, "structure", f"{turn.text[at : at + 30]!r} is not what would be generated", found[1])
+        place += len(piece)
+    return None if matcher.is_accepting() else Wrong(place, "structure", "it ends too early", _expected(matcher))
+
+
+def _advance(matcher: Matcher, tokens: bytes | list[int]) -> tuple[int, str | None] | None:
+    """Return the number of tokens that were read and what could have come, or None where all were."""
+    for index, token in enumerate(tokens):
+        try:
+            matcher.advance(token)
+        except Rejected as error:
+            return index, error.expected
+    return None
+
+
+def _expected(matcher: Matcher) -> str:
+    """Return in words how an incomplete turn could go on."""
+    names = [name for name, token in matcher.constraint.vocabulary.special.items() if matcher.accepts(token)]
+    forced = matcher.forced_bytes()
+    return ", ".join([*names, *([repr(forced.decode(errors="backslashreplace"))] if forced else [])]) or "more text"
+
+
+# -- entry points ------------------------------------------------------------------------------------------------------
+
+_TOKEN_AT_END = re.compile(r"(<[|｜][^<>\s]{1,40}[|｜]>)\s*$")
+TextKind = Literal["assistant_turn", "conversation", "tool_call"]
+
+_PER_CHARACTER = 4  # units of work that a text brings with it: ten times what reading takes
+
+_GENERATING = (
+    "property_order",
+    "whitespace",
+    "unsupported",
+    "formats",
+    "reasoning",
+    "calls_before",
+    "marker_safe",
+    "preface",
+    "response_schema",
+)
+# options that formats have to be read by, and the value that asks for nothing where a format has none of the kind
+_NEUTRAL = {"interpreter": True, "environment": True, "open_ended": False, "flags": None, "construct": None}
+
+
+class Asked:
+    """A format, a kind of text and the options, checked; reads any number of texts."""
+
+    def __init__(
+        self,
+        chat: ChatFormat,
+        kind: str,
+        tools: object,
+        vocabulary: Vocabulary | None,
+        prompt: str,
+        options: dict[str, Any],
+    ) -> None:
+        if not isinstance(prompt, str):
+            raise GrammarError(f"prompt is {shown(prompt)}", instead="a text: what the prompt holds of the turn")
+        self.chat, self.kind, self._tools, self.vocabulary = chat, kind, tools, vocabulary
+        self.prompt = split_text(prompt, chat.definition)
+        options = {key: value for key, value in options.items() if key not in _NEUTRAL or self._asks(key, value)}
+        generating = {key: options.pop(key) for key in _GENERATING if key in options}
+        self.name = options.pop("tool", None)
+        builtin_tools = options.pop("builtin_tools", None)
+        closed, stop_optional = options.pop("closed", True), options.pop("stop_optional", kind == "assistant_turn")
+        choice: dict[str, Any] = {
+            key: options.pop(key) for key in ("tool_choice", "parallel_tool_calls", "max_calls") if key in options
+        }
+        self.request = self._request(choice, options)
+        self.question: Question = chat.recent_question(
+            content(kind, options), lambda: ask(chat.generic, chat.definition, kind, options)
+        )
+        own = offered(chat.definition, self.question, self.request.tools, builtin_tools)
+        if chat.definition.payload is None and self.request.tools is not None:
+            own &= {tool.name for tool in self.request.tools}
+        self.terms = Terms(self.request.tools, own, self._most(), self.name, closed, stop_optional)
+        self._canonical: dict[str, Any] = {
+            **generating,
+            **choice,
+            **options,
+            "closed": closed,
+            **({"prompt": prompt} if prompt else {}),
+        }
+
+    def _asks(self, option: str, value: object) -> bool:
+        """Return whether an option asks for something, or is to be refused by its name."""
+        return value is not None if option in self.chat.definition.options else value is not _NEUTRAL[option]
+
+    def _request(self, choice: dict[str, Any], options: Mapping[str, object]) -> TurnRequest:
+        definition = self.chat.definition
+        most = choice.get("max_calls")
+        if definition.repeat is None and isinstance(most, int) and most > 1:
+            raise GrammarError(
+                f"max_calls is {most}",
+                because=f"the format '{definition.title}' has one call in a turn",
+                instead="leave it out",
+            )
+        return make_request(
+            definition, self._tools, choice.get("tool_choice", "auto"), choice.get("parallel_tool_calls"), most, options
+        )
+
+    def _most(self) -> int | None:
+        return None if self.chat.definition.repeat is None else self.request.calls  # (there the grammar says)
+
+    def turn(self, text_or_ids: str | Iterable[int]) -> Turn:
+        if isinstance(text_or_ids, str):
+            return split_text(text_or_ids, self.chat.definition)
+        if not isinstance(text_or_ids, Iterable) or isinstance(text_or_ids, (bytes, bytearray)):
+            raise GrammarError(f"not a text: {shown(text_or_ids)}", instead="a str, or ids and their vocabulary")
+        if self.vocabulary is None:
+            raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
+        definition = self.question.definition
+        return split_ids(text_or_ids, self.vocabulary, definition.stop, definition.markers)
+
+    def read(self, text_or_ids: str | Iterable[int], *, strict: bool, partial: bool, all_errors: bool) -> list[Message]:
+        """Return the messages of a text.  Raises: Rejected."""
+        for name, value in (("strict", strict), ("partial", partial), ("all_errors", all_errors)):
+            if not isinstance(value, bool):
+                raise GrammarError(f"{name} is {shown(value)}", instead="True or False")
+        turn = given = self.turn(text_or_ids)
+        if not strict:
+            turn = unpadded(given, self.question.definition)
+        if partial and isinstance(text_or_ids, str):
+            turn = certain(turn, self.chat.definition)
+        with metered(self._budget(turn)):
+            asking = strict or self._ends_as_others(turn.text)
+            terms = replace(self.terms, stop_optional=False) if asking else self.terms
+            reading = read(self.question, turn, terms, self.prompt, partial=partial, all_errors=all_errors)
+            if strict and not partial and not reading.wrong:
+                self._check_strictly(turn, reading)
+            self._check_choice(reading, partial=partial)
+        if reading.wrong:
+            raise self._rejected(reading.wrong, self.prompt.text + turn.text, all_errors=all_errors)
+        messages = messages_of(reading.messages, self.question, len(self.prompt.text))
+        if self.kind == "assistant_turn" and not strict and not partial and not messages[0].repairs:
+            messages[0] = replace(messages[0], told=Unsettled(self, given))
+        return messages
+
+    def _ends_as_others(self, text: str) -> bool:
+        """Return whether a text ends with what looks like the stop token of another format."""
+        found, definition = _TOKEN_AT_END.search(text), self.chat.definition
+        return found is not None and found[1] not in (*definition.tokens.values(), *definition.markers)
+
+    @staticmethod
+    def _budget(turn: Turn) -> Budget | None:
+        """Return the work that a text of this length may take; None where the caller counts already."""
+        return None if current() is not None else Budget(MAX_WORK + _PER_CHARACTER * len(turn.text))
+
+    def first_repair(self, turn: Turn) -> tuple[Repair, ...]:
+        """Return where a turn that was read first leaves what would be generated; nothing where it does not, or where
+        nothing would be generated under these options.
+        """
+        reading = Reading()
+        with contextlib.suppress(ConstrainedError), metered(self._budget(turn)):
+            self._check_strictly(turn, reading)
+        return repairs_behind([Repair(wrong.place, "spelling") for wrong in reading.wrong], len(self.prompt.text))
+
+    def _check_strictly(self, turn: Turn, reading: Reading) -> None:
+        options = self._canonical
+        if self.chat.definition.repeat is None:
+            options = {key: value for key, value in options.items() if key not in ("max_calls", "parallel_tool_calls")}
+        if self.kind == "conversation":
+            definition, offered = self.chat.definition, self.terms.tools is not None
+            options = {**told(definition, reading.messages), **options}
+            reading.wrong += broken_rules(reading.messages, definition, strict=True, offered=offered)
+        tools, options = self.request.tools, read_options(self.chat.definition, options)
+        if self.name is not None and tools is not None:
+            tools = tuple(tool for tool in tools if tool.name == self.name)
+        chat = self.chat.entered(self.kind)
+        wrong = deviation(turn, chat.grammar(tools, **options), self.chat.definition)
+        # what is escaped for the sake of other readers is canonical either way
+        if wrong is not None and "marker_safe" not in options:
+            plain = deviation(turn, chat.grammar(tools, **options, marker_safe=False), self.chat.definition)
+            wrong = plain and max(wrong, plain, key=lambda found: found.place)
+        if wrong is not None:
+            place = wrong.place + len(self.prompt.text)
+            reading.wrong.append(Wrong(place, wrong.layer, wrong.because, wrong.expected))
+        reading.wrong.sort(key=lambda found: found.place)
+
+    def _check_choice(self, reading: Reading, *, partial: bool) -> None:
+        choice, only = self.request.choice, self.request.only
+        if self.kind != "assistant_turn" or reading.wrong or not reading.messages or choice == "auto" and only is None:
+            return
+        calls = reading.messages[-1].calls
+        if choice == "none" and calls:
+            reading.wrong.append(Wrong(calls[0].place, "tool", "tool_choice is 'none'", "no call"))
+        elif choice == "required" and not calls and not partial:
+            reading.wrong.append(Wrong(len(self.prompt.text), "structure", "tool_choice asks for a call", "a call"))
+        for call in calls:
+            if only is not None and (call.builtin or call.name) not in only and call.complete:
+                allowed = " or ".join(map(repr, only))
+                reading.wrong.append(Wrong(call.place, "tool", f"tool_choice is {allowed}", allowed))
+
+    def _rejected(self, wrong: list[Wrong], text: str, *, all_errors: bool) -> Rejected:
+        listed = wrong if all_errors else wrong[:1]
+        first, *others = rejected(listed, text, len(self.prompt.text), self.kind, self.chat.name)
+        first.others = tuple(others)
+        return first
+
+
+class Unsettled:
+    """The repairs of a turn of which no rule named any, found when they are asked for."""
+
+    def __init__(self, asked: Asked, turn: Turn) -> None:
+        self._asked, self._turn = asked, turn
+
+    @cached_property
+    def _found(self) -> tuple[Repair, ...]:
+        return self._asked.first_repair(self._turn)
+
+    def __iter__(self) -> Iterator[Repair]:
+        return iter(self._found)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._found,)
+
+
+def canonical(chat: ChatFormat, kind: str) -> ChatFormat:
+    """Return the format with the canonical text of a kind in place of the turn."""
+    return type(chat)(chat.name, chat.definition, entered(chat.generic, chat.definition, kind, KINDS[kind]))

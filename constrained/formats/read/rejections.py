@@ -20,14 +20,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from constrained.errors import Rejected
-from constrained.formats.defining.slots import ACCEPTED
-from constrained.formats.payload.ahead import Ahead
+from constrained.formats.definition import ACCEPTED
+from constrained.formats.payload.value_reader import Ahead
 from constrained.formats.read.inputs import Turn
+from constrained.formats.read.network import Network, NodeKind
 from constrained.formats.read.question import BROKEN, Question
-from constrained.formats.read.simulating.network import Network, NodeKind
-from constrained.formats.read.simulating.simulation import Simulation
-from constrained.formats.read.simulating.threads import Failure, Thread
-from constrained.formats.read.simulating.trails import Marked, Trail, marks_of
+from constrained.formats.read.simulation import Failure, Marked, Simulation, Thread, Trail, marks_of
 
 _LINE = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}

@@ -24,13 +24,11 @@ from typing import NamedTuple
 
 from constrained.errors import ConstrainedError
 from constrained.formats.binding.rules import Alternatives, reached, right_recursive
-from constrained.formats.defining.definition import Definition
-from constrained.formats.defining.slots import ACCEPTED, Slots
+from constrained.formats.definition import ACCEPTED, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall, Worded
-from constrained.formats.payload.values import write_json
+from constrained.formats.payload.json_text import write_json
 from constrained.formats.tools import Tool
-from constrained.formats.writing.derivation import derive
-from constrained.formats.writing.turn import fits, fixed, misread, write_call, written_id
+from constrained.formats.writing.turn import derive, fits, fixed, misread, write_call, written_id
 from constrained.grammar import Literal, Ref, Special, Symbol
 
 Span = tuple[int, int]  # characters, exclusive end

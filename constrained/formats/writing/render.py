@@ -23,27 +23,25 @@ import numpy as np
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, VocabularyError, shown
-from constrained.formats.binding.frame import changes_of, under
+from constrained.formats.binding.bind import changes_of, under
 from constrained.formats.binding.request import parted
 from constrained.formats.binding.rules import Alternatives, alternatives_of
-from constrained.formats.defining.definition import Definition
+from constrained.formats.definition import Definition
 from constrained.formats.message import RESULTS, Message, Piece
-from constrained.formats.read.across import told
 from constrained.formats.read.inputs import Turn, split_text
 from constrained.formats.read.question import Question, ask
-from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of
-from constrained.formats.read.simulating.trails import marks_of
+from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of, told
+from constrained.formats.read.simulation import marks_of
 from constrained.formats.tools import read_tools
-from constrained.formats.writing.answers import is_json_answer
 from constrained.formats.writing.conversation import (
     Span,
     learned,
     speaking_roles,
     write_conversation,
 )
-from constrained.formats.writing.fitted import OPENED, fitted, thought_of, ways
-from constrained.formats.writing.given import read_messages
+from constrained.formats.writing.given import OPENED, fitted, read_messages, thought_of, ways
 from constrained.formats.writing.tool_prompt import told_of_tools
+from constrained.formats.writing.turn import is_json_answer
 from constrained.schema.by_content import content
 from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
 

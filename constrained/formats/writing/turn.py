@@ -2,35 +2,169 @@
 
 The writer searches the grammar for a derivation that says all the message holds and nothing else; where several do, the
 first alternatives of the grammar win.  Nothing about a format is known here.
+
+The search (`derive`) walks the rules depth first, lets leaves move a state (what has been said), and keeps the first
+walk that ends well.  Formats are small and nearly deterministic; the engine has already judged the language, so the
+search only finds out *which* rule wrote what.  It never recurses, visits each (state, remaining rules) once, and gives
+up with an error at a bound.
+
+Answers that only a `response_schema` lets a model generate are JSON where an answer may not begin as a call does.  The
+grammar's own answers leave them out, as readers take what begins so for a call; readers take those that are none for
+answers all the same (Llama's JSON profiles: ``{"city": "Oslo"}``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from constrained.errors import ConstrainedError, GrammarError, shown
-from constrained.formats.binding.bind import check_names, spell_name
-from constrained.formats.binding.frame import id_slot, name_pattern, terminal_of
+from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, shown
+from constrained.formats.binding.bind import check_names, id_slot, name_pattern, spell_name, terminal_of
 from constrained.formats.binding.markers import avoided
-from constrained.formats.binding.rules import Alternatives
-from constrained.formats.binding.tagged import beginning_of_members, tags_of
-from constrained.formats.defining.definition import ENTRY, Definition
-from constrained.formats.defining.slots import Slots
+from constrained.formats.binding.rules import Alternatives, beginning_of_members, tags_of
+from constrained.formats.definition import ENTRY, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall
-from constrained.formats.payload.allowed import ANYTHING, allowed_by
-from constrained.formats.payload.members import write_members
+from constrained.formats.payload.json_text import in_schema_order, write_json, write_keywords
+from constrained.formats.payload.judge import ANYTHING, allowed_by
 from constrained.formats.payload.quoted import write_quoted
-from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
-from constrained.formats.read.simulating.patterns import Patterns
+from constrained.formats.payload.tagged import write_members
+from constrained.formats.read.network import Patterns
 from constrained.formats.tools import Tool
-from constrained.formats.writing.answers import may_be_json
-from constrained.formats.writing.derivation import derive
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.regex import Expr, matches
 from constrained.work import spend
+
+if TYPE_CHECKING:
+    from constrained.formats.load import ChatFormat
+
+
+# -- the search --------------------------------------------------------------------------------------------------------
+
+State = TypeVar("State", bound=Hashable)
+Event = TypeVar("Event")
+Leaf = Callable[[Symbol, State], "Iterable[tuple[State, Event | None]] | None"]
+Enter = Callable[[str, State], "Event | None"]
+Rules = Mapping[str, tuple[tuple[Symbol, ...], ...]]
+
+MAX_STEPS = 2_000_000
+
+
+class _Frames:
+    """Places in sequences of symbols and where each returns to, as numbers: the same place has one; 0 is the end."""
+
+    def __init__(self) -> None:
+        self.content: list[tuple[tuple[Symbol, ...], int, int]] = [((), 0, 0)]  # (sequence, place in it, frame behind)
+        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._sequences: dict[tuple[Symbol, ...], int] = {}
+
+    def number(self, sequence: tuple[Symbol, ...], at: int, parent: int) -> int:
+        """Return the number of a place; where nothing is left there, of the one that it returns to."""
+        while at == len(sequence) and parent:
+            sequence, at, parent = self.content[parent]
+        if at == len(sequence):
+            return 0
+        key = (self._sequences.setdefault(sequence, len(self._sequences)), at, parent)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.content)
+            self.content.append((sequence, at, parent))
+        return self._numbers[key]
+
+
+def derive(
+    rules: Rules, start: str, state: State, leaf: Leaf[State, Event], done: Callable[[State], bool],
+    enter: Enter[State, Event] = lambda rule, state: None, moved: Callable[[str, State], State | None] | None = None,
+) -> list[Event] | None:
+    """Return the events of the first derivation of `start` that takes `state` to one that is `done`; None where there
+    is none.
+
+    leaf(symbol, state) returns the states after a symbol, best first, each with an event or None; for a reference it
+    may return None, which walks through the rule, alternatives in their order.  moved(rule, state) returns the state
+    inside a rule that is walked through, None where it must not be entered.
+
+    Raises: LimitExceeded: more than `MAX_STEPS` steps, as left recursion would take.
+    """
+    frames = _Frames()
+    walks: list[Iterator[tuple[State, int, object]]] = [iter([(state, frames.number((Ref(start),), 0, 0), None)])]
+    seen: set[tuple[State, int]] = set()
+    while walks:
+        step = next(walks[-1], None)
+        if step is None:
+            walks.pop()
+            continue
+        state, current, trail = step
+        if (state, current) in seen:
+            continue
+        seen.add((state, current))
+        _count(len(seen))
+        if not current:
+            if done(state):
+                return _listed(trail)
+            continue
+        sequence, at, parent = frames.content[current]
+        symbol, then = sequence[at], frames.number(sequence, at + 1, parent)
+        found = leaf(symbol, state)
+        if found is not None:
+            walks.append(_through(found, then, trail))
+        elif isinstance(symbol, Ref):
+            event = enter(symbol.rule, state)
+            entered = trail if event is None else (event, trail)
+            inside = state if moved is None else moved(symbol.rule, state)
+            if inside is not None:
+                ways = [(inside, frames.number(alternative, 0, then), entered) for alternative in rules[symbol.rule]]
+                walks.append(iter(ways))
+    return None
+
+
+def _count(steps: int) -> None:
+    """Charge the steps of a derivation, and refuse too many."""
+    if not steps & 63:
+        spend(256)
+    if steps > MAX_STEPS:
+        raise LimitExceeded(
+            "the turn takes too long to read", because=f"more than {MAX_STEPS:,} steps; is the format left-recursive?"
+        )
+
+
+def _through(
+    found: Iterable[tuple[State, Event | None]], then: int, trail: object
+) -> Iterator[tuple[State, int, object]]:
+    for after, event in found:
+        yield after, then, trail if event is None else (event, trail)
+
+
+def _listed(trail: object) -> list[Event]:
+    events = []
+    while isinstance(trail, tuple):
+        event, trail = trail
+        events.append(event)
+    return events[::-1]
+
+
+# -- answers in JSON ---------------------------------------------------------------------------------------------------
+
+_COMPOUND = re.compile(r"\s*[\[{]")
+
+
+def may_be_json(text: str) -> bool:
+    """Return whether a text begins as an object or a list."""
+    return _COMPOUND.match(text) is not None
+
+
+def is_json_answer(chat: ChatFormat, text: str, tools: object) -> bool:
+    """Return whether a text is what some `response_schema` would generate, and is read as an answer."""
+    if not may_be_json(text):
+        return False
+    stop = next(iter(chat.definition.stops.get("answer", ())), "")
+    try:
+        read = chat.parse(text + stop, tools, strict=True, response_schema={})
+    except ConstrainedError:
+        return False
+    return bool(read.content == text and not read.tool_calls and not read.thoughts)
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------
 
 _LONGEST_MARKER = 40  # characters
 _LONG = 2_000  # characters from which on a text is read in runs

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from constrained.formats.deriving.probes import ANSWERED, ID, SPEAKER, Calls, Shape, Unexplained
-from constrained.formats.deriving.template import Template
+from constrained.formats.templates.probes import ANSWERED, ID, SPEAKER, Calls, Shape, Unexplained
+from constrained.formats.templates.template import Template
 
 _TOKEN = re.compile(
     r"<[|｜][^<>\n]{1,60}?[|｜]>|\[\|[^\[\]\n]{1,40}\|\]|\[/?[A-Z][A-Z_]{2,30}\]"

@@ -2,36 +2,120 @@
 
 The grammar states the language; the definition names the tokens, the rules that tool binding and reading need, and the
 options. An option names, for each of its values, rules to drop or to replace, so that variants of a format are spelled
-out in its grammar. The anatomy of both files is explained in ``grammars/README.md``.  Unknown keys are errors: a typo
-must not change a language.
+out in its grammar. The anatomy of both files is explained in ``grammars/README.md``.
+
+Everything is refused with the file and the key, in words, unknown keys too: a typo must not change a language, and
+whoever writes a format reads no Python.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from constrained.formats.defining.shapes import (
-    BUILTIN,
-    CALLS,
-    CHANGE,
-    CONSTRAINTS,
-    ELEMENTS,
-    MEMBER,
-    PAYLOAD,
-    REASONING,
-    SIGN,
-    TOOL_PROMPT,
-    TableShape,
-    check_shape,
-    refused,
-)
+from constrained.errors import GrammarError, shown
 from constrained.formats.message import RESULTS
-from constrained.formats.payload.elements import Elements
+from constrained.formats.payload.tagged import ELEMENTS, Elements
+from constrained.schema.surfaces.tags import KINDS
+
+# -- the shape of tables -----------------------------------------------------------------------------------------------
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+_KINDS: dict[str, Callable[[object], bool]] = {
+    "a text": lambda value: isinstance(value, str),
+    "true or false": lambda value: isinstance(value, bool),
+    "a number from 0": lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+    "a list of texts": _texts,
+    "a list of tables": lambda value: isinstance(value, list) and all(isinstance(entry, dict) for entry in value),
+    "a table": lambda value: isinstance(value, dict),
+    "a table of texts": lambda value: (
+        isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
+    ),
+    "a table of lists of texts": lambda value: isinstance(value, dict) and all(map(_texts, value.values())),
+    "a table of tables": lambda value: (
+        isinstance(value, dict) and all(isinstance(entry, dict) for entry in value.values())
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """The keys of a table: one of `_KINDS` for each, or the texts that its value may be; `needed` must be there."""
+
+    keys: Mapping[str, str | tuple[str, ...]]
+    needed: tuple[str, ...] = ()
+
+
+CHANGE = TableShape({
+    "drop": "a list of texts", "replace": "a table of texts", "avoid": "a list of texts", "notes": "a table of texts",
+    "stops": "a table of lists of texts",
+})  # fmt: skip
+MEMBER = TableShape({"present": "a table", "absent": "a table", "told": "a table"}, ("present", "absent"))
+SIGN = TableShape(dict.fromkeys(("by", "name", "token", "text"), "a text"), ("by",))
+CONSTRAINTS = TableShape(dict.fromkeys((
+    "call_ids_differ", "calls_are_answered", "results_answer_calls", "results_in_order", "tools_are_listed",
+), ("always", "strict")))  # fmt: skip
+BUILTIN = TableShape(
+    {"rule": "a text", "arguments": "a table of texts", "avoid": "a list of texts"}, ("rule", "arguments")
+)
+REASONING = TableShape(dict.fromkeys(("rule", "block", "prompt", "closed"), "a text"), ("rule", "block", "prompt"))
+PAYLOAD = TableShape(
+    {
+        "surface": ("json", "python", "tagged", "quoted"),
+        "name": ("raw", "json", "python"),
+        "tag_safe": "true or false",
+        "quote": "a text",
+        "sorts": "true or false",
+        "avoid": "a list of texts",
+        "elements": "a table of texts",
+    },
+    ("surface", "name"),
+)
+NESTED = TableShape(dict.fromkeys(("open", "close", "item"), "a text"), ("open", "close"))
+CALLS = TableShape({
+    "repeat": "a text", "next": "a text", "default": "a number from 0", "all": "a text", "ids": ("counted", "unique"),
+    "first": "a number from 0",
+    "per": ("conversation", "turn")}, ("repeat", "next"))  # fmt: skip
+TOOL_PROMPT = TableShape({
+    **dict.fromkeys(
+        ("role", "text", "name", "joined", "otherwise", "tool", "between", "opened", "takes_over", "option"), "a text"),
+    "place": ("before", "behind", "own", "first"),
+    "declared": ("python", "quoted", "signature", "typescript", "typescript with bounds", "xml"),
+    "own": "a list of texts", "indent": "a number from 0", **dict.fromkeys(("enveloped", "compact"), "true or false"),
+}, ("role", "place", "text"))  # fmt: skip
+
+
+def check_shape(table: Mapping[str, Any], shape: TableShape, file: str, where: str = "") -> None:
+    """Raise `GrammarError` where a table lacks a key, has an unknown one or a value of another kind; where: the key of
+    the table.
+    """
+    for key, value in table.items():
+        place = f"{where}.{key}" if where else key
+        if key not in shape.keys:
+            raise GrammarError(f"unknown key {place!r} in {file}", instead="one of: " + ", ".join(sorted(shape.keys)))
+        kind = shape.keys[key]
+        if isinstance(kind, tuple) and value not in kind:
+            raise refused(file, place, f"it is {shown(value)}", f"one of: {', '.join(kind)}")
+        if isinstance(kind, str) and not _KINDS[kind](value):
+            raise refused(file, place, f"it is {shown(value)}", kind)
+    for key in shape.needed:
+        if key not in table:
+            raise refused(file, where or None, f"the key {key!r} is missing")
+
+
+def refused(file: str, where: str | None, because: str, instead: str = "see grammars/README.md") -> GrammarError:
+    """Return the error for a definition that is wrong at a key."""
+    return GrammarError(f"cannot read the format {file}", where=where, because=because, instead=instead)
+
+
+# -- the definition ----------------------------------------------------------------------------------------------------
 
 ENTRY = "assistant_turn"
 PLACES = ("first", "before the first user", "before the last user")  # of the list of tools
@@ -91,7 +175,7 @@ class Payload:
     (a dotted name). `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.
     `quote`: of the surface "quoted", the special token around strings, by name; `sorts`: whether members are written in
     the order of their names.  `avoid`: what strings do not spell besides markers, as a published reader misreads it.
-    `elements`: how values are nested that the rules of `raw.ELEMENTS` read.
+    `elements`: how values are nested that the rules of `tagged.ELEMENTS` read.
     """
 
     surface: str
@@ -361,7 +445,7 @@ def _payload(table: dict[str, Any], file: str) -> Payload:
 
 
 def _elements(table: dict[str, Any], file: str) -> Elements:
-    check_shape(table, ELEMENTS, file, "payload.elements")
+    check_shape(table, NESTED, file, "payload.elements")
     for key in ("open", "close"):
         try:
             re.compile(table[key])
@@ -451,3 +535,74 @@ def _change(table: dict[str, Any], where: str, file: str) -> Change:
         tuple(table.get("drop", ())), tuple(table.get("replace", {}).items()), tuple(table.get("avoid", ())),
         dict(table.get("notes", {})), {rule: tuple(names) for rule, names in table.get("stops", {}).items()},
     )
+
+
+# -- what rules stand for ----------------------------------------------------------------------------------------------
+
+ACCEPTED = "any_"  # what a reader takes for x is the rule any_x
+LOOSE = "loose_"  # what only a tolerant reader takes is the rule loose_x, a repair with the name x
+
+PAIR_TEXTS = ("value", "text_value", "json_value", *ELEMENTS, *(f"{kind}_value" for kind in KINDS if kind != "string"))
+_OWN_TEXTS = (
+    "content",
+    "name",
+    "arguments",
+    "call_id",
+    "call_number",
+    "speaker",
+    "answered",
+    "string_content",
+    "key",
+    "key_again",
+    *PAIR_TEXTS,
+)
+_LIBRARY = "any_json_value"  # of json.lark: no value of an argument by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """What the rules of a format mean to a reader, by rule: texts, calls of the format's own tools, messages, and where
+    they end.
+    """
+
+    texts: frozenset[str]
+    thoughts: Mapping[str, str]  # rule → kind
+    builtins: Mapping[str, str]  # rule → name
+    parameters: Mapping[str, Mapping[str, str]]  # name of a builtin → rule → its argument
+    roles: Mapping[str, str]  # rule → role
+    aliases: Mapping[str, str]  # rule → what it stands for
+    stops: frozenset[str]
+    known: frozenset[str]  # the rules that mean something
+    meanings: dict[str, str] = field(default_factory=dict, compare=False)  # of rules that were met
+    endings: dict[str, Any] = field(default_factory=dict, compare=False)  # for `read.assemble`
+    within: dict[tuple[str | None, ...], Any] = field(default_factory=dict, compare=False)  # for it too
+
+    @classmethod
+    def of(cls, definition: Definition) -> Slots:
+        thoughts = {rule: kind for kind, rule in definition.thoughts.items()}
+        parameters = {
+            name: {rule: key for key, rule in own.arguments.items()} for name, own in definition.builtins.items()
+        }
+        texts = {*_OWN_TEXTS, *thoughts, *(rule for rules in parameters.values() for rule in rules)}
+        stops = frozenset(definition.tokens[name] for names in definition.stops.values() for name in names)
+        builtins = {own.rule: name for name, own in definition.builtins.items()}
+        aliases = {"unopened_thought": "thought", "content_behind": "content", **definition.slots}
+        known = frozenset({*texts, "tool_call", *builtins, *definition.messages, *aliases})
+        return cls(frozenset(texts), thoughts, builtins, parameters, definition.messages, aliases, stops, known)
+
+    def marked(self, rules: Iterable[str]) -> dict[str, str]:
+        """Return the rules that the simulation has to mark, and what they stand for."""
+        return {r: self.meaning(r) for r in rules if self.meaning(r) in self.known or self.meaning(r).startswith(LOOSE)}
+
+    def meaning(self, rule: str) -> str:
+        """Return what a rule stands for; a copy of a rule, which look-ahead made, stands for the same."""
+        if rule not in self.meanings:
+            self.meanings[rule] = self._meaning(rule)
+        return self.meanings[rule]
+
+    def _meaning(self, rule: str) -> str:
+        name = rule.removeprefix(ACCEPTED) if rule != _LIBRARY else rule
+        if name[-1:].isdigit() and name not in self.known:
+            original = name.rstrip("0123456789").removesuffix("_")
+            name = original if original in self.known or original.startswith(LOOSE) else name
+        return self.aliases.get(name, name)  # (a repair stands for itself)

@@ -1,1 +1,0 @@
-"""Chat templates → formats, by comparing what they print of different messages."""

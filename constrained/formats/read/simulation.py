@@ -1,0 +1,1165 @@
+"""Read a text along all ways through a network at once, character by character: Pike's simulation, with stacks.
+
+    rules ── network ──► nodes ── simulation ──► threads (stacks, trails), or where none could go on
+              steps that are known: threads ◄── what a character makes of threads, one after the other
+
+A *thread* is one way: a node, where in it, the calls to return to, and the marks that it has set.  Threads go on in
+lockstep and two that can no longer differ are one, as Pike does it for regular expressions.
+So nothing is read twice, a text may come in pieces of any size, and what a thread says at a cut is what it says in the
+middle of a whole text.  Nothing here knows what rules mean, or that texts are messages.
+
+Which of several readings counts is decided by order: branches as the grammar lists them, and a pattern ends as early as
+it can.  What follows a pattern is only tried where its first character comes, so that free text is read in runs.
+
+*Trails.*  A mark says that a rule begins or ends at a place.  A thread has a trail of them, which it shares with the
+threads that it came apart from.  Marks that are always had together are one link of it, so that a call costs a few
+objects and not one a mark.
+
+*Stacks.*  What the stacks of all threads have in common far below is put away as a `Base`, and the frame
+`Stacks.bottom` stands in its place; when a thread returns that far, the base is put back.  So what is nested deeply is
+read by the same steps as what is not, and costs no more: the stacks that are left, and those of the bases, are the same
+ones again and again.
+
+*Sets.*  A set is the threads at one place in their order, without their marks, but with which of them share theirs.
+What a character or a token does to a set does not depend on the marks, so it is found once, by the slow step (`Step`)
+over placeholders, which is the definition, and kept as a `Transition`: the next set, the marks that are made, and which
+thread goes on with whose marks.  This is the lazy construction of a tagged automaton; what a text or tokens do that
+come again is kept too (`Repeats`), so that nearly all of a text is read by looking up.  Native readers have a state of
+their own, so sets number them and a step depends on what each of them made of the character: that it goes on, that its
+value has ended, or that it met a fault.
+
+`Known` is shared by all simulations over a network.  Everything in it is only ever added, by `setdefault`, so that
+threads may share it; a simulation that finds it full leaves a fresh one to those after it.
+
+Invariants: threads are alive: each of them can read the next character or token of some text; better ones come first.
+Cost: 0.5 µs per character that may begin something, about 10 ns per character of free text; a set that is met first,
+some 100 µs.
+Tested in tests/test_read.py: a simulation that reads by steps, one that never does and one that never cuts its stacks
+agree at every character.
+Source: R. Cox, Regular Expression Matching: the Virtual Machine Approach, 2009; V. Laurikari, NFAs with Tagged
+Transitions, 2000; the sharing of stacks is that of M. Tomita, Efficient Parsing for Natural Language, 1985; sets with
+stacks and the bases are ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+
+from constrained.errors import LimitExceeded
+from constrained.formats.payload import Fault
+from constrained.formats.payload.value_reader import Ahead, Outcomes, ValueReader, outcomes_at
+from constrained.formats.read.inputs import Piece
+from constrained.formats.read.network import Mark, Network, NetworkNode, NodeKind, Patterns, Ranges, has, without
+from constrained.work import spend
+
+# -- trails ------------------------------------------------------------------------------------------------------------
+
+_MOST_MADE = 64  # choices of marks for which a step keeps what it makes
+VALUE = object()  # stands for the value of a native rule that has ended
+Placed = tuple[Mark, int, Any]  # the mark, how far behind something it stands, its data
+Marked = tuple[bool, str, int, Any]  # whether it begins, the rule that it marks, where it stands, its data
+# Whose marks they follow: a number of what came, or as many more as links were made earlier; the marks; how far behind
+# a place the first stands; the number of the reader whose value they have, if any.
+Link = tuple[int, tuple[Placed, ...], int, int | None]
+
+
+class Valued(Protocol):
+    """A native reader, when it has ended."""
+
+    value: Any
+
+
+class Trail:
+    """The marks of a thread, the last first: those that were made together, and those before them.
+
+    marks[i] = (the mark, how far behind `place` it stands, its data or `VALUE`); `data`: what VALUE stands for.
+    Invariant: the first mark stands at `place`; threads that share one of the marks share them all.
+    """
+
+    __slots__ = ("parent", "depth", "marks", "place", "data", "jump")
+
+    def __init__(self, parent: Trail | None, marks: tuple[Placed, ...], place: int, data: Any = None) -> None:
+        self.parent, self.marks, self.place, self.data = parent, marks, place, data
+        self.depth: int = parent.depth + 1 if parent is not None else 1
+        self.jump: Trail | None = None  # an earlier trail, see `_jumping`
+
+    @property
+    def last(self) -> int:
+        """Where the last of the marks stands."""
+        return self.place + self.marks[-1][1]
+
+    def without(self, token: str) -> Trail | None:
+        """Return the trail without its last mark, where that is of a special token; else the trail."""
+        data = self.marks[-1][2]
+        if data != token:
+            return self
+        return Trail(self.parent, self.marks[:-1], self.place, self.data) if len(self.marks) > 1 else self.parent
+
+
+def marks_of(trail: Trail | bool | None, after: Trail | None = None) -> Iterator[Marked]:
+    """Yield the marks of a trail in their order, from those behind `after` on; a bool is no trail and has none."""
+    found = []
+    while trail is not after and isinstance(trail, Trail):
+        found.append(trail)
+        trail = trail.parent
+    for trail in reversed(found):
+        place, value = trail.place, trail.data
+        for (begins, rule), behind, data in trail.marks:
+            yield begins, rule, place + behind, value if data is VALUE else data
+
+
+def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
+    """Return the marks that trails share which stand at a place, and how far they agree on what is open there: the
+    place, or their next mark.
+
+    Cost: logarithmic in how many marks each has had since, as a stream asks at every piece.
+    """
+    heads = set(trails)
+    if len(heads) < 2:
+        return heads.pop() if heads else None, place
+    found = [_jumping(trail) if trail is not None else _ROOT for trail in heads]
+    shared = found[0]
+    for trail in found:
+        shared = _shared(shared, trail)
+    places = [_above(trail, shared.depth + 1).place for trail in found if trail is not shared]
+    return None if shared is _ROOT else shared, min(place, *places)
+
+
+_ROOT = Trail(None, (), 0)  # before all marks
+_ROOT.depth, _ROOT.jump = 0, _ROOT
+
+
+def _jumping(trail: Trail) -> Trail:
+    """Return the trail; it and those before it know an earlier one each, so that any depth is a few jumps away.
+
+    Source: E. W. Myers, "An applicative random-access stack" (1983).
+    """
+    work = [trail] if trail.jump is None else []
+    while work and (parent := work[-1].parent) is not None and parent.jump is None:
+        work.append(parent)
+    for one in reversed(work):
+        before = one.parent or _ROOT
+        jump = before.jump
+        assert jump is not None
+        assert jump.jump is not None
+        one.jump = jump.jump if before.depth - jump.depth == jump.depth - jump.jump.depth else before
+    return trail
+
+
+def _above(trail: Trail, depth: int) -> Trail:
+    """Return the trail of a depth that is this one or comes before it."""
+    while trail.depth > depth:
+        jump = trail.jump
+        assert jump is not None
+        trail = jump if jump.depth >= depth else trail.parent or _ROOT
+    return trail
+
+
+def _shared(one: Trail, other: Trail) -> Trail:
+    """Return the last trail that is or comes before both."""
+    depth = min(one.depth, other.depth)
+    one, other = _above(one, depth), _above(other, depth)
+    while one is not other:
+        if one.jump is not other.jump:
+            assert one.jump is not None
+            assert other.jump is not None
+            one, other = one.jump, other.jump
+        else:
+            one, other = one.parent or _ROOT, other.parent or _ROOT
+    return one
+
+
+def joined(sources: int, made: list[Link], taken: tuple[int, ...]) -> tuple[tuple[Link, ...], tuple[int, ...]]:
+    """Return links behind so many trails, and those that are taken in the end, without those that nobody needs; what
+    all who need have together is one link.
+    """
+    needed, followers = set(taken), dict[int, int]()
+    for number in range(sources + len(made) - 1, sources - 1, -1):
+        if number in needed:
+            parent = made[number - sources][0]
+            needed.add(parent)
+            followers[parent] = followers.get(parent, 0) + 1
+    new, kept = list(range(sources)), list[Link]()
+    for number, (parent, marks, behind, reader) in enumerate(made, sources):
+        if number not in needed:
+            new.append(-1)
+            continue
+        shared = parent < sources or parent in taken or followers[parent] > 1
+        if shared or reader is not None and kept[new[parent] - sources][3] is not None:
+            new.append(sources + len(kept))
+            kept.append((new[parent], marks, behind, reader))
+        else:
+            new.append(new[parent])
+            kept[new[parent] - sources] = _behind(kept[new[parent] - sources], marks, behind, reader)
+    return tuple(kept), tuple([new[number] for number in taken])
+
+
+class Made(NamedTuple):
+    """What a step makes of the marks of those threads that came to something: of `before`, numbers in ascending order,
+    it takes `links` and then `taken`, numbered as they stand there.
+    """
+
+    before: int  # a bit for each
+    links: tuple[Link, ...]
+    taken: tuple[int, ...]
+
+
+class Marking(NamedTuple):
+    """What a step does to the marks of a set that has so many.
+
+    made: links of marks behind those of the set.  taken[j]: the marks with the number j of the next set, counted as
+    links count.  `known`: what it makes for some of these, a bit for each.
+    """
+
+    sources: int
+    made: tuple[Link, ...]
+    taken: tuple[int, ...]
+    known: dict[int, Made]
+
+    def for_those(self, after: int) -> Made:
+        """Return what is left of the marking where only some marks of the next set are asked for, a bit each."""
+        links, taken = joined(
+            self.sources, list(self.made), tuple([number for at, number in enumerate(self.taken) if after >> at & 1])
+        )
+        used = sorted({number for number in (*taken, *(link[0] for link in links)) if number < self.sources})
+        new = {number: at for at, number in enumerate([*used, *range(self.sources, self.sources + len(links))])}
+        found = Made(
+            sum(1 << number for number in used),
+            tuple([(new[link[0]], *link[1:]) for link in links]),
+            tuple([new[number] for number in taken]),
+        )
+        if len(self.known) < _MOST_MADE:
+            self.known[after] = found
+        return found
+
+
+# What was read: what it does to the marks, the place, and the native readers that there were.
+Logged = tuple[Marking, int, Sequence[Valued]]
+
+
+def marked(trails: list[Trail | None], log: list[Logged]) -> list[Trail | None]:
+    """Return the marks that there are behind all that was read, of those that there were.
+
+    PERF: marks are made only for the threads that came to something: messages of ten characters 1.1 -> 0.85 s
+    a megabyte, beside other work.
+    """
+    plans, needed = list[Made](), (1 << len(log[-1][0].taken)) - 1
+    for marking, _, _ in reversed(log):
+        plan = marking.known.get(needed) or marking.for_those(needed)
+        plans.append(plan)
+        needed = plan.before
+    trails = [trail for at, trail in enumerate(trails) if needed >> at & 1]
+    for (_, place, readers), (_, links, taken) in zip(log, reversed(plans), strict=True):
+        for parent, marks, behind, reader in links:
+            value = None if reader is None else readers[reader].value
+            trails.append(Trail(trails[parent], marks, place + behind, value))
+        trails = [trails[number] for number in taken]
+    return trails
+
+
+def _behind(link: Link, marks: tuple[Placed, ...], behind: int, reader: int | None) -> Link:
+    """Return a link with more marks behind its own."""
+    parent, own, start, value = link
+    more = tuple((mark, behind - start + further, data) for mark, further, data in marks)
+    return parent, own + more, start, reader if value is None else value
+
+
+# -- stacks ------------------------------------------------------------------------------------------------------------
+
+_DEEPEST = 48, 24  # frames above the bottom: where a stack has more, so many are left
+_BOTTOM = ""  # the owner of the bottom's node, which no rule is called
+
+# A thread of a set: its reader and its marks are numbers, equal for what threads share.
+Shape = tuple[NetworkNode, Any, "Frame | None", int]
+
+
+class Frame:
+    """Where a call returns to; `parent` is the frame of the caller.  Frames are unique for their content, so that `is`
+    compares stacks.  `owners`: the rules that the nodes of the stack belong to.
+    """
+
+    __slots__ = ("node", "parent", "called", "depth", "owners")
+
+    def __init__(self, node: NetworkNode, parent: Frame | None) -> None:
+        self.node, self.parent = node, parent
+        self.called: dict[NetworkNode, Frame] = {}
+        self.depth: int = parent.depth + 1 if parent is not None else 0
+        owners: frozenset[str] = parent.owners if parent is not None else frozenset()
+        self.owners: frozenset[str] = owners if node.owner in owners else owners | {node.owner}
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the bottom stands below it."""
+        return _BOTTOM in self.owners
+
+    @property
+    def is_deep(self) -> bool:
+        return self.depth > _DEEPEST[0]
+
+    def above(self, depth: int) -> Frame:
+        """Return the frame of a depth that is this one or a caller of it."""
+        frame = self
+        while frame.depth > depth:
+            assert frame.parent is not None
+            frame = frame.parent
+        return frame
+
+
+class Base:
+    """What stands below stacks that were cut: a frame, whose stack stands on `below` where it was cut itself.
+    `owners`: the rules of all of it.
+    """
+
+    __slots__ = ("frame", "below", "owners")
+
+    def __init__(self, frame: Frame, below: Base | None) -> None:
+        self.frame, self.below = frame, below
+        owners: frozenset[str] = below.owners if below is not None and frame.is_cut else frozenset()
+        self.owners: frozenset[str] = owners if frame.owners <= owners else owners | frame.owners
+
+
+def callers(node: NetworkNode, frame: Frame | None, base: Base | None) -> Iterator[NetworkNode]:
+    """Yield a node and those to which its calls return, the innermost first."""
+    yield node
+    while frame is not None:
+        if frame.node.owner == _BOTTOM:
+            assert base is not None
+            frame, base = base.frame, base.below
+        yield frame.node
+        frame = frame.parent
+
+
+class Stacks:
+    """The frames that there are; `count` of them."""
+
+    def __init__(self) -> None:
+        self.bottom = Frame(NetworkNode(NodeKind.END, _BOTTOM), None)
+        self._frames: dict[NetworkNode, Frame] = {}  # those without a parent
+        self.count = 0
+
+    def frame(self, node: NetworkNode, parent: Frame | None) -> Frame:
+        known = self._frames if parent is None else parent.called
+        frame = known.get(node)
+        if frame is None:
+            self.count += 1
+            frame = known.setdefault(node, Frame(node, parent))
+        return frame
+
+    def cut(self, shapes: tuple[Shape, ...]) -> tuple[tuple[Shape, ...], Frame | None]:
+        """Return shapes with a frame that all deep stacks have in common replaced by the bottom, and that frame; None:
+        nothing is cut.  Stacks that are neither deep nor cut already stay whole.
+        """
+        spend(len(shapes))
+        frames = {frame for _, _, frame, _ in shapes if frame is not None}
+        deep = {frame for frame in frames if frame.depth > _DEEPEST[1] or frame.is_cut}
+        depth = max(min(frame.depth for frame in deep) - _DEEPEST[1], 0)
+        common = {frame.above(depth) for frame in deep}
+        while len(common) > 1 and depth:
+            depth -= 1
+            common = {frame.above(depth) for frame in common}
+        base = common.pop()
+        return (shapes, None) if common or not depth else (self._moved(shapes, base, self.bottom), base)
+
+    def uncut(self, shapes: tuple[Shape, ...], base: Frame) -> tuple[Shape, ...]:
+        """Return shapes with a frame in place of the bottom."""
+        return self._moved(shapes, self.bottom, base)
+
+    def _moved(self, shapes: tuple[Shape, ...], base: Frame, to: Frame) -> tuple[Shape, ...]:
+        moved = {base: to}
+        found: list[Shape] = []
+        for node, state, frame, trail in shapes:
+            path, at = [], frame
+            while at is not None and at not in moved:
+                path.append(at)
+                at = at.parent
+            for step in reversed(path if at is not None else ()):
+                assert at is not None
+                moved[step] = self.frame(step.node, moved[at])
+                at = step
+            found.append((node, state, frame if at is None else moved[at], trail))
+        return tuple(found)
+
+
+# -- threads and sets --------------------------------------------------------------------------------------------------
+
+MOST_SETS = 5_000  # that simulations over one network keep
+_MOST_CLOSED = 100_000  # nodes that one character may lead to
+MOST_STEPS = 512  # that a set keeps
+_MOST_ALIKE = 6  # repeats with the same beginning that it keeps
+LONGEST_REPEAT = 64  # characters of a text, or pieces and characters of each
+
+
+class Beyond(Exception):
+    """A step depends on what stands below the bottom of a set's stacks."""
+
+
+class Thread(NamedTuple):
+    """`state`: of a TEXT how much of it was read, of a PATTERN its state, of a NATIVE its reader, or what makes one
+    where it begins behind the last character; in a set the reader's number.  `base`: what stands below its frame.
+    """
+
+    node: NetworkNode
+    state: Any
+    frame: Frame | None
+    trail: Trail | None
+    base: Base | None = None
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """The rules that it is in."""
+        frame, base = self.frame, self.base
+        below = base.owners if base is not None and frame is not None and frame.is_cut else frozenset()
+        return below | {self.node.owner} | (frame.owners if frame is not None else frozenset())
+
+    def callers(self) -> Iterator[NetworkNode]:
+        """Yield its node and those to which its calls return, the innermost first."""
+        return callers(self.node, self.frame, self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Where no thread could go on: the place, what could have come, and the fault of a native reader, if any."""
+
+    place: int
+    threads: tuple[Thread, ...]
+    fault: Fault | None
+    token: str | None  # the special token that could not be read
+
+
+Read = TypeVar("Read", str, list[Piece])
+
+
+def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], list[Trail | None]]:
+    """Return the shapes of threads, and the readers and marks that their numbers stand for."""
+    readers: dict[Any, int] = {}
+    trails: dict[int, Trail | None] = {}
+    numbers: dict[int, int] = {}
+    shapes = []
+    for node, state, frame, trail, _ in threads:
+        if node.kind is NodeKind.NATIVE:
+            state = readers.setdefault(state, len(readers))
+        trails[id(trail)] = trail
+        shapes.append((node, state, frame, numbers.setdefault(id(trail), len(numbers))))
+    return tuple(shapes), list(readers), list(trails.values())
+
+
+class Transition(NamedTuple):
+    """What a character or a special token does to a set; or a text, character by character.
+
+    marking: what becomes of the marks; None where they stay as they are.  readers[k]: the number that reader k of the
+    next set has in this one, or how it is read; None where they are the same.  acts: whether one of both is not None.
+    """
+
+    then: Set
+    marking: Marking | None
+    readers: tuple[Any, ...] | None
+    acts: bool
+
+    def passed(self, readers: list[Ahead]) -> list[Ahead]:
+        """Return the readers of the next set."""
+        if self.readers is None:
+            return readers
+        return [readers[reader] if type(reader) is int else Ahead(reader) for reader in self.readers]
+
+
+class Closure(NamedTuple):
+    """What stands at a node before anything is read.
+
+    leaves[i] = (the node of a thread, its frame, whose marks it has: 0 for those that came, k for made[k - 1]), the
+    best first. made[k] = (whose marks, counted alike, and one more).
+    """
+
+    leaves: tuple[tuple[NetworkNode, Frame | None, int], ...]
+    made: tuple[tuple[int, Mark], ...]
+
+
+class Set:
+    """Threads without their marks, see `Shape`.
+
+    `run`: finds characters that change nothing, native readers aside; `free`: they are text, no name or space.
+    `readers`: how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut;
+    `cut`: what it becomes then, and the frame that is cut off.  `uncut`: what it becomes with a frame as its bottom.
+    `texts`, `pieces`: what has come again behind it.  `returns`: whether two characters lead back and change nothing.
+    """
+
+    __slots__ = (
+        "shapes", "run", "free", "readers", "alone", "deep", "cut", "uncut", "steps", "tokens", "texts", "pieces",
+        "returns",
+    )  # fmt: skip
+
+    def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
+        self.shapes, self.run = shapes, run
+        self.free = run is not None and all(map(run.match, "a "))
+        native = [state for node, state, _, _ in shapes if node.kind is NodeKind.NATIVE]
+        self.readers = len(set(native))
+        self.alone = self.readers == 1 and len(native) == len(shapes)
+        self.deep = any(frame is not None and frame.is_deep for _, _, frame, _ in shapes)
+        self.cut: tuple[Set, Frame | None] | None = None  # None: nobody has asked yet
+        self.uncut: dict[Frame, Set] = {}
+        # by character, and what became of the readers where there are any; None: to be done slowly
+        self.steps: dict[Any, Transition | None] = {}
+        self.tokens: dict[str, Transition | None] = {}  # by special token
+        self.texts, self.pieces = Repeats[str](), Repeats[list[Piece]]()
+        self.returns: dict[str, bool] = {}
+
+    def text_again(self, key: Any, text: str, at: int, end: int) -> tuple[str, Transition] | None:
+        """Return a text that comes again at a place, and its step; key: as of `steps`."""
+        for known in self.texts.known.get(key, ()):
+            if text.startswith(known[0], at, end):
+                return known
+        return None
+
+    def pieces_again(self, pieces: list[Piece], at: int) -> tuple[list[Piece], Transition] | None:
+        """Return pieces that come again, and their step."""
+        for known in self.pieces.known.get(pieces[at], ()):
+            if pieces[at : at + len(known[0])] == known[0]:
+                return known
+        return None
+
+
+class Repeats(Generic[Read]):
+    """Steps of what has come again behind a set: texts, or pieces; by the key of their first step, or their first
+    piece.
+    """
+
+    __slots__ = ("known", "_latest")
+
+    def __init__(self) -> None:
+        self.known: dict[Any, list[tuple[Read, Transition]]] = {}
+        self._latest: dict[Any, Read] = {}
+
+    def note(self, start: Set, whole: Read, at: int, end: int, first: Any = None) -> None:
+        """Take note of what was read step by step; what it has in common with what came before becomes one step.
+
+        first: the key of the first step, where that is more than what was read.
+        """
+        if end - at < 2:
+            return
+        read = whole[at : min(end, at + LONGEST_REPEAT)]
+        key = read[0] if first is None else first
+        before = self._latest.get(key, read[:0])
+        if len(self._latest) < MOST_STEPS:
+            self._latest[key] = read
+        size = next((at for at, pair in enumerate(zip(read, before, strict=False)) if pair[0] != pair[1]), len(before))
+        common, others = read[:size], self.known.get(key, [])
+        if len(common) > 1 and len(others) < _MOST_ALIKE and all(common != other for other, _ in others):
+            step = combined(start, [(common, False)] if isinstance(common, str) else common, first)
+            if step is not None:
+                self.known.setdefault(key, []).append((common, step))
+
+
+class Known:
+    """What simulations over one network share."""
+
+    def __init__(self, patterns: Patterns) -> None:
+        self._patterns = patterns
+        self.stacks = Stacks()
+        self._sets: dict[tuple[Shape, ...], Set] = {}
+        self._firsts: dict[tuple[NetworkNode, Frame | None], Ranges] = {}
+        self.closures: dict[tuple[NetworkNode, Frame | None], Closure] = {}
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._sets) + self.stacks.count > MOST_SETS
+
+    def cut(self, deep: Set) -> tuple[Set, Frame | None]:
+        """Return a set with its stacks cut, and the frame that was cut off; the set where they cannot be."""
+        if deep.cut is None:
+            shapes, base = self.stacks.cut(deep.shapes)
+            try:
+                deep.cut = (deep, None) if base is None else (self.set_of(shapes), base)
+            except Beyond:
+                deep.cut = deep, None
+        return deep.cut
+
+    def uncut(self, cut: Set, base: Base) -> tuple[Set, Base | None]:
+        """Return a set with as much of its base as is needed put back, and what is left of that."""
+        if base.frame in cut.uncut:
+            return cut.uncut[base.frame], base.below
+        then, below = self.standing(self.stacks.uncut(cut.shapes, base.frame), base.below)
+        if below is base.below and len(cut.uncut) < MOST_STEPS:
+            cut.uncut[base.frame] = then
+        return then, below
+
+    def standing(self, shapes: tuple[Shape, ...], base: Base | None) -> tuple[Set, Base | None]:
+        """Return the set of some shapes that stand on a base, with as much of it put back as is needed to tell what
+        leads out of their patterns, and what is left.
+        """
+        while True:
+            try:
+                return self.set_of(shapes), base
+            except Beyond:
+                assert base is not None
+                shapes, base = self.stacks.uncut(shapes, base.frame), base.below
+
+    def closed(self, node: NetworkNode, frame: Frame | None) -> Closure:
+        """Return what stands at a node.  Raises: LimitExceeded: rules call each other for ever before anything is
+        read.
+        """
+        start, leaves, made = (node, frame), [], []
+        work, seen, count = [(node, frame, 0)], set(), 0
+        while work:
+            node, frame, trail = work.pop()
+            count += 1
+            if not count & 63:
+                spend(64)
+                if count > _MOST_CLOSED:
+                    raise LimitExceeded(
+                        "the text takes too long to read",
+                        where=f"rule '{node.owner}'",
+                        because="it calls itself before it reads anything",
+                    )
+            kind = node.kind
+            if kind is NodeKind.END and frame is not None:
+                if frame is self.stacks.bottom:
+                    raise Beyond
+                work.append((frame.node, frame.parent, trail))
+                continue
+            if (node, frame) in seen:
+                continue
+            seen.add((node, frame))
+            if kind is NodeKind.SPLIT:
+                work += [(branch, frame, trail) for branch in reversed(node.then)]
+            elif kind is NodeKind.CALL:
+                after = node.then[0]
+                inner = frame if after.kind is NodeKind.END else self.stacks.frame(after, frame)
+                work.append((node.value, inner, trail))
+            elif kind is NodeKind.MARK:
+                made.append((trail, node.value))
+                work.append((node.then[0], frame, len(made)))
+            else:
+                leaves.append((node, frame, trail))
+        found = Closure(tuple(leaves), tuple(made))
+        if len(self.closures) < MOST_SETS:
+            self.closures[start] = found
+        return found
+
+    def first(self, node: NetworkNode, frame: Frame | None) -> Ranges:
+        """Return the characters that can come at a node."""
+        key = (node, frame)
+        if key not in self._firsts:
+            found: list[tuple[int, int]] = []
+            for leaf, stack, _ in (self.closures.get(key) or self.closed(node, frame)).leaves:
+                found += starts(leaf)
+                if leaf.kind is NodeKind.PATTERN and leaf.value.accepts:
+                    found += self.first(leaf.then[0], stack)
+            self._firsts[key] = tuple(sorted(set(found)))
+        return self._firsts[key]
+
+    def set_of(self, shapes: tuple[Shape, ...]) -> Set:
+        """Return the set of some shapes."""
+        found = self._sets.get(shapes)
+        if found is None:
+            found = Set(shapes, self._run(shapes))
+            if len(self._sets) < MOST_SETS:
+                found = self._sets.setdefault(shapes, found)
+        return found
+
+    def _run(self, shapes: tuple[Shape, ...]) -> re.Pattern[str] | None:
+        """Return what finds the characters at which each thread stays where it is, and none leaves its pattern."""
+        inside: Ranges | None = None
+        for node, state, frame, _ in shapes:
+            if node.kind is NodeKind.NATIVE:
+                continue
+            if node.kind is not NodeKind.PATTERN or not state.stays:
+                return None
+            stays = without(state.stays, self.first(node.then[0], frame) if state.accepts else ())
+            inside = stays if inside is None else without(inside, without(inside, stays))
+        return self._patterns.run(inside, ()) if inside else None
+
+
+def known_of(network: Network) -> Known:
+    """Return what simulations over a network have found out so far, or a fresh one where that is much."""
+    known: Known | None = network.known
+    if known is None or known.is_full:
+        known = network.known = Known(network.patterns)
+    return known
+
+
+def step_of(
+    before: Set, sources: list[Trail], then: Set, readers: list[Any], after: list[Trail | None], place: int
+) -> Transition:
+    """Return the step that led from a set with the marks `sources` to one with the marks `after`; it was made at a
+    place.  The value of a native rule is the number of its reader.
+    """
+    numbers: dict[int, int] = {id(source): index for index, source in enumerate(sources)}
+    made: list[Link] = []
+    for trail in after:
+        chain = []
+        while id(trail) not in numbers:
+            assert trail is not None
+            chain.append(trail)
+            trail = trail.parent
+        for link in reversed(chain):
+            numbers[id(link)] = len(sources) + len(made)
+            made.append((numbers[id(link.parent)], link.marks, link.place - place, link.data))
+    taken = tuple(numbers[id(trail)] for trail in after)
+    kept = readers == list(range(before.readers))
+    return _step(len(sources), then, made, taken, None if kept else tuple(readers))
+
+
+def _step(
+    sources: int, then: Set, made: list[Link], taken: tuple[int, ...], readers: tuple[Any, ...] | None
+) -> Transition:
+    links, taken = joined(sources, made, taken)
+    stays = not links and taken == tuple(range(sources))
+    marking = None if stays else Marking(sources, links, taken, {})
+    return Transition(then, marking, readers, readers is not None or not stays)
+
+
+def combined(start: Set, pieces: list[Piece], first: Any = None) -> Transition | None:
+    """Return what texts and tokens do to a set, put together of what each character and token does, which is known;
+    None: it is not, native readers go on, or stacks are to be cut on the way.
+
+    first: the key of the first step, which is that of a reader's end.
+    """
+    sources = 1 + max(trail for *_, trail in start.shapes)
+    current, place, made, taken = start, 0, list[Link](), tuple(range(sources))
+    readers: tuple[Any, ...] | None = None
+    for piece, is_token in pieces:
+        for part in (piece,) if is_token else piece:
+            key, first = part if first is None else first, None
+            if current.deep or current.readers and key == part:
+                return None
+            place += len(part)
+            if not is_token and key == part and current.run is not None and current.run.match(part):
+                continue
+            one = current.tokens.get(part) if is_token else current.steps.get(key)
+            if one is None:
+                return None
+            if one.marking is not None:
+                numbers = [*taken]
+                for parent, marks, behind, reader in one.marking.made:
+                    numbers.append(sources + len(made))
+                    made.append((numbers[parent], marks, place - len(part) + behind, reader))
+                taken = tuple([numbers[number] for number in one.marking.taken])
+            current, readers = one.then, readers if one.readers is None else one.readers
+    return _step(sources, current, made, taken, readers)
+
+
+def starts(node: NetworkNode) -> Ranges:
+    """Return the characters that a new thread at a node can read."""
+    if node.kind is NodeKind.PATTERN:
+        ranges: Ranges = node.value.ranges
+        return ranges
+    if node.kind is NodeKind.TEXT:
+        return ((ord(node.value[0]), ord(node.value[0])),)
+    return ()
+
+
+# -- the slow step -----------------------------------------------------------------------------------------------------
+
+TOKEN = "<token>"  # the mark of a special token that was read
+
+
+class Step:
+    """What becomes of threads at a place, the best first."""
+
+    __slots__ = ("_known", "_place", "_made")
+
+    def __init__(self, known: Known, place: int) -> None:
+        self._known, self._place = known, place
+        self._made: dict[Any, Trail] = {}
+
+    def begun(self, node: NetworkNode) -> list[Thread]:
+        """Return the threads at a node that nobody has called."""
+        found: list[Thread] = []
+        self._close(node, None, None, self._place, found, set())
+        return found
+
+    def by_character(self, before: list[Thread], char: str, outcomes: Mapping[Any, bool | None]) -> list[Thread]:
+        """Return what threads become with a character, of which readers have made something."""
+        after = self._place + 1
+        found: list[Thread] = []
+        seen: set[Any] = set()
+        for thread in self.expanded(before, char):
+            node, state = thread.node, thread.state
+            if node.kind is NodeKind.TEXT:
+                if node.value[state] != char:
+                    continue
+                if state + 1 == len(node.value):
+                    self._close(node.then[0], thread.frame, thread.trail, after, found, seen)
+                else:
+                    _add(thread, state + 1, found, seen)
+            elif node.kind is NodeKind.PATTERN:
+                next_state = state.step(char)
+                if next_state is not None:
+                    _add(thread, next_state, found, seen)
+            elif node.kind is NodeKind.NATIVE:
+                if outcomes[state]:
+                    self._returned(thread, after, found, seen)
+                elif outcomes[state] is False:
+                    _add(thread, state, found, seen)
+        return found
+
+    def by_token(self, before: list[Thread], name: str) -> list[Thread]:
+        """Return what threads become with a special token."""
+        after = self._place + len(name)
+        found: list[Thread] = []
+        seen: set[Any] = set()
+        for thread in self.expanded(before, None):
+            if thread.node.kind is NodeKind.TOKEN and thread.node.value == name:
+                trail = self._mark(thread.trail, (False, TOKEN), after, name)
+                self._close(thread.node.then[0], thread.frame, trail, after, found, seen)
+        return found
+
+    def expanded(self, threads: list[Thread], char: str | None) -> Iterator[Thread]:
+        """Yield the threads, and before each that may leave its pattern those that it becomes then; given the character
+        that comes, only where what follows begins with it.
+        """
+        work = threads[::-1]
+        seen: set[Any] = set()
+        left: set[Any] = set()
+        while work:
+            thread = work.pop()
+            key = (thread.node, thread.state, thread.frame)
+            if thread.node.kind is not NodeKind.PATTERN or not thread.state.accepts or key in left:
+                yield thread
+                continue
+            left.add(key)
+            work.append(thread)
+            if char is None or has(self._known.first(thread.node.then[0], thread.frame), ord(char)):
+                exits: list[Thread] = []
+                self._close(thread.node.then[0], thread.frame, thread.trail, self._place, exits, seen)
+                work.extend(exits[::-1])
+
+    def _returned(self, thread: Thread, place: int, found: list[Thread], seen: set[Any]) -> None:
+        """Go on behind a native rule, with a mark that holds its value, or the number of its reader."""
+        value = thread.state.value if isinstance(thread.state, Ahead) else thread.state
+        trail = self._mark(thread.trail, (False, thread.node.owner), place, VALUE, value)
+        self._close(thread.node.then[0], thread.frame, trail, place, found, seen)
+
+    def _close(
+        self,
+        node: NetworkNode,
+        frame: Frame | None,
+        trail: Trail | None,
+        place: int,
+        found: list[Thread],
+        seen: set[Any],
+    ) -> None:
+        """Append the threads that stand at `node`, best first, but for those that were seen."""
+        closure = self._known.closures.get((node, frame)) or self._known.closed(node, frame)
+        pool = [trail]
+        for parent, mark in closure.made:
+            pool.append(self._mark(pool[parent], mark, place))
+        for leaf, stack, index in closure.leaves:
+            if (leaf, stack) not in seen:
+                seen.add((leaf, stack))
+                state = leaf.value if leaf.kind in (NodeKind.PATTERN, NodeKind.NATIVE) else 0
+                found.append(Thread(leaf, state, stack, pool[index]))
+
+    def _mark(self, trail: Trail | None, mark: Mark, place: int, data: Any = None, value: Any = None) -> Trail:
+        """Return the trail with one more mark; equal trails that are made at one character are one object."""
+        key = (id(trail), mark, place)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = Trail(trail, ((mark, 0, data),), place, value)
+        return made
+
+
+def _add(thread: Thread, state: Any, found: list[Thread], seen: set[Any]) -> None:
+    key = (thread.node, state, thread.frame)
+    if key not in seen:
+        seen.add(key)
+        found.append(thread._replace(state=state))
+
+
+# -- the simulation ----------------------------------------------------------------------------------------------------
+
+_MOST_PIECES = 8  # that become one step
+_LONGEST_LOG = 200  # steps whose marks are made together; what they need no more is still young then
+
+
+class Simulation:
+    """All readings of what has been read so far, as threads; it is fed characters and special tokens.
+
+    `place` counts characters read, each special token as long as its name.  After a failure nothing more is read.
+    at: where the text begins.  slowly: without looking up what is known; for tests.
+
+    Invariant: the threads are the shapes of `_set` with the marks `_trails`, which are made of `_log` when they are
+    asked for, and the native readers `_readers`, and with `_base` below the bottom of their stacks.
+    """
+
+    def __init__(self, network: Network, *, at: int = 0, slowly: bool = False) -> None:
+        self._known, self._slowly = known_of(network), slowly
+        self.place = at
+        self.failure: Failure | None = None
+        self._set: Set
+        self._base: Base | None = None
+        self._marks: list[Trail | None] = []  # as they were before what was read since
+        self._log: list[Logged] = []
+        self._readers: list[Ahead] = []
+        self._go_on(Step(self._known, at).begun(network.start))
+
+    @property
+    def threads(self) -> list[Thread]:
+        """The threads, the best first."""
+        trails, base = self._trails, self._base
+        return [
+            Thread(node, self._readers[state] if node.kind is NodeKind.NATIVE else state, frame, trails[trail], base)
+            for node, state, frame, trail in self._set.shapes
+        ]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be read."""
+        return all(node.kind is NodeKind.END for node, *_ in self._set.shapes)
+
+    @property
+    def reader(self) -> ValueReader | None:
+        """What reads a value for the best thread that is in one."""
+        return self._readers[0].reader if self._readers else None
+
+    def _go_on(self, threads: list[Thread]) -> None:
+        """Go on with threads, which stand on the base."""
+        shapes, readers, self._marks = numbered(threads)
+        self._log = []
+        self._readers = [reader if isinstance(reader, Ahead) else Ahead(reader) for reader in readers]
+        self._set, self._base = self._known.standing(shapes, self._base)
+        if self._set.deep and not self._slowly:
+            self._cut(self._set)
+
+    def _put_back(self) -> None:
+        """Put the base back on which the stacks stand, or what was cut off last of it."""
+        assert self._base is not None
+        self._set, self._base = self._known.uncut(self._set, self._base)
+
+    @property
+    def _trails(self) -> list[Trail | None]:
+        """The marks of the threads."""
+        self._settle()
+        return self._marks
+
+    def _settle(self) -> None:
+        """Make the marks of what was read."""
+        if self._log:
+            self._marks, self._log = marked(self._marks, self._log), []
+
+    def copy(self) -> Simulation:
+        """Return a simulation that goes on from here by itself, with special tokens; native readers are shared."""
+        made = copy(self)
+        made._log = self._log.copy()
+        return made
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def feed(self, text: str) -> None:
+        """Read text without special tokens; stops at a failure."""
+        at, end = 0, len(text)
+        while at < end and self.failure is None:
+            if self._slowly:
+                for ahead in self._readers:
+                    ahead.reach(text, at, end, self.place - at)
+                outcomes = outcomes_at(self._readers, self.place)
+            else:
+                at, outcomes = self._look_up(text, at, end)
+                if at == end:
+                    break
+            became = dict(zip(self._readers, outcomes or (False,) * len(self._readers), strict=True))
+            try:
+                after = self._step().by_character(self.threads, text[at], became)
+            except Beyond:
+                self._put_back()
+                continue
+            self._advance(after, text[at])
+            at += 1
+
+    def _look_up(self, text: str, at: int, end: int) -> tuple[int, Outcomes]:
+        """Read as far as steps are known or can be learned; return how far that is, and what readers made of the
+        character there, if anything.
+        """
+        current, readers, origin, begun = self._set, self._readers, self.place - at, at
+        moves, outcomes = 0, cast(Outcomes, ())
+        start, since, first = current, at, None  # where steps began that may become one, and by which key
+        while at < end:
+            length = 1
+            stop = min([ahead.reach(text, at, end, origin) for ahead in readers]) if current.readers else end
+            if current.alone:
+                at = stop
+            elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
+                if current.free:
+                    start.texts.note(start, text, since, at, first)
+                    start, since, first = current, found.end(), None
+                at = found.end()
+            if at == end:
+                break
+            if _returns(current, text[at : at + 2]):
+                moves, at = moves + 1, at + 2
+                continue
+            if at == stop:
+                outcomes = outcomes_at(readers, origin + at)
+            key: Any = (text[at], outcomes) if outcomes else text[at]
+            again = current.text_again(key, text, at, end) if current.texts.known else None
+            step = current.steps.get(key) if again is None else again[1]
+            if again is not None:
+                length = len(again[0])
+            elif step is None and key not in current.steps:
+                step = self._learn(current, text[at], outcomes)
+                moves += 100
+            if step is None:
+                break
+            readers = self._acted(step, origin + at, readers) if step.acts else readers  # (most do not)
+            before, current, moves, at = current, step.then, moves + length, at + length
+            if current.deep:
+                current = self._cut(current)
+            if length > 1 or current.deep or before.readers and not outcomes:
+                start, since, first, outcomes = current, at, None, ()
+            elif outcomes:
+                start, since, first, outcomes = before, at - 1, key, ()
+            elif current.readers:
+                start.texts.note(start, text, since, at, first)
+        else:
+            start.texts.note(start, text, since, at, first)
+        self._set, self._readers, self.place = current, readers, origin + at
+        spend(1 + moves + ((at - begun) >> 6))
+        return at, outcomes
+
+    def _acted(self, step: Transition, place: int, readers: list[Ahead]) -> list[Ahead]:
+        """Take note of what a step does to the marks; return the readers behind it."""
+        if step.marking is not None:
+            if len(self._log) == _LONGEST_LOG:
+                self._settle()
+            self._log.append((step.marking, place, readers))
+        return step.passed(readers)
+
+    def _cut(self, deep: Set) -> Set:
+        """Go on with as much below the bottom of the stacks of a set as can be."""
+        self._set, frame = self._known.cut(deep)
+        if frame is not None:
+            self._base = Base(frame, self._base)
+        return self._set
+
+    def _learn(self, current: Set, char: str, outcomes: Outcomes) -> Transition | None:
+        """Find out what a character does to a set, by the slow step over placeholders for marks and readers; None: it
+        ends.
+        """
+        became = dict(enumerate(outcomes or (False,) * current.readers))
+        step = self._learned(current, lambda slow, before: slow.by_character(before, char, became))
+        if len(current.steps) < MOST_STEPS:
+            current.steps[(char, outcomes) if outcomes else char] = step
+        return step
+
+    def _learned(self, current: Set, stepped: Callable[[Step, list[Thread]], list[Thread]]) -> Transition | None:
+        sources = [Trail(None, (), 0) for _ in {trail for *_, trail in current.shapes}]
+        before = [Thread(node, state, frame, sources[trail]) for node, state, frame, trail in current.shapes]
+        try:
+            after = stepped(self._step(), before)
+            if not after:
+                return None
+            shapes, readers, trails = numbered(after)
+            then = self._known.set_of(shapes)
+        except Beyond:
+            return None
+        return step_of(current, sources, then, readers, trails, self.place)
+
+    # -- one step ------------------------------------------------------------------------------------------------------
+
+    def read(self, pieces: Iterable[Piece]) -> None:
+        """Read texts and special tokens."""
+        listed, at = [*pieces], 0
+        start, since = self._set, 0  # where pieces began that may become one step
+        while at < len(listed) and self.failure is None:
+            again = self._set.pieces_again(listed, at) if self._set.pieces.known else None
+            if again is not None:
+                self._follow(again[1], sum([len(piece) for piece, _ in again[0]]))
+                at += len(again[0])
+                start, since = self._set, at
+                continue
+            piece, is_token = listed[at]
+            if is_token:
+                self.feed_token(piece)
+            else:
+                self.feed(piece)
+            at += 1
+            if self._set.free or self._set.readers or len(piece) > LONGEST_REPEAT or at - since == _MOST_PIECES:
+                start.pieces.note(start, listed, since, at if is_token else at - 1)
+                start, since = self._set, at
+
+    def feed_token(self, name: str) -> None:
+        """Read a special token."""
+        if self.failure is not None:
+            return
+        step = self._set.tokens.get(name) or self._token_step(name)
+        if step is not None:
+            self._follow(step, len(name))
+            return
+        try:
+            after = self._step().by_token(self.threads, name)
+        except Beyond:
+            self._put_back()
+            self.feed_token(name)
+        else:
+            self._advance(after, name, is_token=True)
+
+    def _follow(self, step: Transition, size: int) -> None:
+        """Go on with a step of so many characters."""
+        self._set, self._readers = step.then, self._acted(step, self.place, self._readers)
+        if step.then.deep:
+            self._cut(step.then)
+        self.place += size
+        spend(1 + size)
+
+    def _token_step(self, name: str) -> Transition | None:
+        """Return what a token does to the set, if that can be learned."""
+        current = self._set
+        if name in current.tokens:
+            return None
+        spend(100)
+        step = self._learned(current, lambda slow, before: slow.by_token(before, name))
+        if len(current.tokens) < MOST_STEPS:
+            current.tokens[name] = step
+        return step
+
+    def accepted(self) -> Trail | bool | None:
+        """Return the marks of the best reading that is complete here; False where there is none."""
+        if self.failure is not None:
+            return False
+        return next((thread.trail for thread in self.alive() if thread.node.kind is NodeKind.END), False)
+
+    def alive(self) -> list[Thread]:
+        """Return the threads, with those that are about to leave a pattern; for what may come next."""
+        while True:
+            try:
+                return [thread._replace(base=self._base) for thread in self._step().expanded(self.threads, None)]
+            except Beyond:
+                self._put_back()
+
+    def _advance(self, threads: list[Thread], read: str, *, is_token: bool = False) -> None:
+        """Go on with the threads behind what was read; none: it could not be."""
+        spend(1 + len(self._set.shapes))
+        if not threads:
+            fault = next((ahead.fault for ahead in self._readers[::-1] if ahead.fault is not None), None)
+            self.failure = Failure(self.place, tuple(self.alive()), fault, read if is_token else None)
+            return
+        self._go_on(threads)
+        self.place += len(read)
+
+    def _step(self) -> Step:
+        return Step(self._known, self.place)
+
+    def agreed(self) -> tuple[Trail | None, int]:
+        """Return the marks that all readings share, and how far they agree on what is open there."""
+        return agreed(self._trails, self.place)
+
+
+def _returns(current: Set, two: str) -> bool:
+    """Say whether two characters lead from a set back to it and change no marks, as a space and a letter inside a text
+    do that may end at any space.
+
+    PERF: a text of words 0.42 -> 0.08 s a megabyte in formats whose calls may follow any space.
+    """
+    known = current.returns.get(two)
+    if known is None:
+        if current.run is None or current.readers or len(two) < 2 or two[0] not in current.steps:
+            return False
+        if len(current.returns) == MOST_STEPS:
+            return False
+        if (step := combined(current, [(two, False)])) is None:
+            return False
+        known = current.returns[two] = step.then is current and not step.acts
+    return known
