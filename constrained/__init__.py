@@ -37,8 +37,7 @@ from constrained.errors import (
 
 if TYPE_CHECKING:
     from constrained.api import Constraint, compile, logits_processor
-    from constrained.engine.batch import fill_masks
-    from constrained.engine.matcher import Matcher
+    from constrained.engine.matcher import Matcher, fill_masks
     from constrained.engine.tokens.vocabulary import Vocabulary
     from constrained.formats import ChatFormat
     from constrained.grammar import Grammar
@@ -74,7 +73,7 @@ _HOMES = {
     "Matcher": "engine.matcher",
     "Vocabulary": "engine.tokens.vocabulary",
     "compile": "api",
-    "fill_masks": "engine.batch",
+    "fill_masks": "engine.matcher",
     "generate": "integrations.typed",
     "logits_processor": "api",
 }

@@ -13,8 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from constrained.engine.compiled import CompiledGrammar, ready
-from constrained.engine.options import CACHE_BYTES, options_of
+from constrained.engine.compiled import CACHE_BYTES, CompiledGrammar, options_of, ready
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import needing
 from constrained.work import MAX_WORK

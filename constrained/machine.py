@@ -9,7 +9,7 @@ Two alphabets meet here.  A `State` reads bytes (and special tokens); a `Languag
 *value*. `Text` joins them: it is the state that reads a text of a language in a quoting (quotes, escapes,
 UTF-8).
 
-This module holds no algorithm; the engine's two kernels (`engine.twin.automaton` and the compiled one) give the
+This module holds no algorithm; the engine's two kernels (`engine.plain` and the compiled one) give the
 meaning, and the law of the mask tests it.  Left out on purpose: nullable callees and left recursion.  Lowering removes
 both, so that every call reads a byte.
 """

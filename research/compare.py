@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.budget.lookahead import MergedKernel, frames
-from constrained.engine.twin.automaton import Config, Frame
-from constrained.engine.twin.text import TextAt
+from constrained.engine.plain import Config, Frame, PlainKernel, TextAt, frames
 from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.machine import END, State
 from constrained.work import metered, spend, working_on
@@ -174,7 +172,7 @@ class _Terms:
 
     def __init__(self, constraint: CompiledGrammar) -> None:
         options, special = constraint.options, constraint.vocabulary.special
-        self._kernel = MergedKernel(
+        self._kernel = PlainKernel(
             constraint.vocabulary, specials=special, max_configurations=options.max_configurations
         )
         self.nullable: bool = constraint._nullable

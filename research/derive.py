@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from constrained.engine.twin.text import TextAt
+from constrained.engine.plain import TextAt
 from constrained.errors import GrammarError, shown
 from constrained.grammar.ir import Grammar, Literal, Ref, Rule, Special
 from constrained.work import metered, spend, working_on

@@ -137,7 +137,7 @@ def assert_kernels_agree(vocabulary: Vocabulary, places: list[tuple[Any, int]], 
     )
     for _ in range(steps):
         masks = [unpacked(kernel.mask(state), vocabulary.size) for kernel, state in zip(kernels, states)]
-        wrong = np.flatnonzero(masks[0] != masks[-1])
+        wrong = np.flatnonzero(np.any([masks[0] != mask for mask in masks[1:]], axis=0))
         assert not len(wrong), (
             f"after {vocabulary.decode(read)!r}: tokens {[(int(t), vocabulary.tokens[t]) for t in wrong[:5]]} differ"
         )

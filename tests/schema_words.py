@@ -9,9 +9,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from constrained.engine.kernels import kernel_class
+from constrained.engine.compiled import kernel_class
+from constrained.engine.plain import DEAD
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.engine.twin.automaton import DEAD
 from constrained.schema import embed
 
 VOCABULARY = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)

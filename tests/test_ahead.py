@@ -9,8 +9,8 @@ import pytest
 
 import constrained as c
 from constrained import caches
-from constrained.engine import ahead
-from constrained.engine.options import CompileOptions
+from constrained.engine import prepare as ahead
+from constrained.engine.compiled import CompileOptions
 from constrained.formats import ChatFormat
 from constrained.work import Budget, Preempted
 

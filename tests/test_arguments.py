@@ -13,7 +13,7 @@ import pytest
 from laws import hard_vocabulary
 
 import constrained as c
-from constrained.engine import kernels as constraints
+from constrained.engine import compiled as constraints
 from constrained.formats.message import Message
 
 KERNELS = ["plain", "compiled"]

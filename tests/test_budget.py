@@ -14,14 +14,15 @@ import jsonschema
 import numpy as np
 import pytest
 from laws import assert_mask_is_accepts, hard_vocabulary, separating_vocabulary
+from reference import ReferenceKernel
 
 import constrained as c
 from benchmarks import always_finished
 from benchmarks.tool_sets import tool_sets
 from benchmarks.vocabularies import llama3
 from constrained.engine.budget.completion import Completions
-from constrained.engine.budget.lookahead import Lookahead, MergedKernel
-from constrained.engine.twin.automaton import PlainKernel
+from constrained.engine.budget.lookahead import Lookahead
+from constrained.engine.plain import PlainKernel
 from constrained.work import spend
 
 FORMATS = ("chatglm3", "hermes", "internlm2", "llama3.1", "mistral-v11", "qwen3-coder")
@@ -199,7 +200,7 @@ def test_merged_stacks_read_what_stacks_apart_read(number):
     vocabulary, picks = always_finished.pieces(), random.Random(number)
     root = c.compile(c.Grammar.from_lark(always_finished.recursive_grammar(picks)), vocabulary)
     kernels = [
-        kind(vocabulary, root._root, nullable=root._nullable, specials={}) for kind in (MergedKernel, PlainKernel)
+        kind(vocabulary, root._root, nullable=root._nullable, specials={}) for kind in (PlainKernel, ReferenceKernel)
     ]
     states = [kernel.start for kernel in kernels]
     for _ in range(6):

@@ -15,8 +15,8 @@ from laws import unpacked
 
 import constrained as c
 from constrained.engine.budget.ways import Candidates, TextWays, Ways, characters, closing, spelled
-from constrained.engine.twin.spelling import decode, variants
-from constrained.engine.twin.text import DONE, TextAt
+from constrained.engine.plain import DONE, TextAt
+from constrained.engine.spelling import decode, variants
 from constrained.machine import Dispatch, Quoting
 from constrained.regex import parse_python
 from constrained.schema.machines.distinct import OpenItem, lacks_key

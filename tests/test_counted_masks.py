@@ -11,7 +11,7 @@ from constrained.benchmarks.engines import forget_grammars
 from laws import assert_kernels_agree, hard_vocabulary, unpacked
 
 from constrained import Grammar, Vocabulary, compile
-from constrained.engine.kernels import kernel_class
+from constrained.engine.compiled import kernel_class
 
 SHORT = {"type": "string", "maxLength": 40}
 LETTERS = "ab 日é🎉xyz"

@@ -16,7 +16,7 @@ import pytest
 from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, unpacked, varied
 
 import constrained as c
-from constrained.engine.kernels import kernel_class
+from constrained.engine.compiled import kernel_class
 
 KERNELS = ["plain", "compiled"]
 VOCABULARY = hard_vocabulary()

@@ -12,7 +12,7 @@ from fuzz import logic, schemas
 
 from benchmarks import vocabularies
 from constrained import ChatFormat, Grammar, LimitExceeded, UnsupportedSchema, caches, compile
-from constrained.engine import rehearsal
+from constrained.engine import prepare as rehearsal
 from constrained.work import Budget, metered
 
 WORDS = schemas.vocabulary()

@@ -8,7 +8,7 @@ import pytest
 from laws import assert_kernels_agree, hard_vocabulary
 
 import constrained as c
-from constrained.engine.kernels import kernel_class
+from constrained.engine.compiled import kernel_class
 from constrained.schema import embed
 
 

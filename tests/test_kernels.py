@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from laws import assert_kernels_agree, hard_vocabulary
 from machines import nested_values
+from reference import ReferenceKernel
 
 import constrained as c
-from constrained.engine.twin.automaton import PlainKernel
+from constrained.engine.plain import PlainKernel
 from constrained.machine import MarkerSafe, Quoting
 
 VOCABULARY = hard_vocabulary()
@@ -24,7 +25,8 @@ def test_kernels_agree_on_texts(quoting, seed):
     if quoting is Quoting.RAW:
         pytest.skip("bare texts have no end; the grammars below cover them")
     compiled = pytest.importorskip("constrained.engine.kernel._kernel").Kernel
-    kernels = [kind(VOCABULARY, nested_values(quoting), nullable=False, specials=VOCABULARY.special) for kind in (compiled, PlainKernel)]
+    kinds = (compiled, PlainKernel, ReferenceKernel)
+    kernels = [kind(VOCABULARY, nested_values(quoting), nullable=False, specials=VOCABULARY.special) for kind in kinds]
     for walk in range(4):
         assert_kernels_agree(VOCABULARY, [(kernel, kernel.start) for kernel in kernels], 14, 100 * seed + walk)
 

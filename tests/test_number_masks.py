@@ -11,7 +11,7 @@ import pytest
 from laws import unpacked
 
 from constrained import Grammar, Vocabulary, compile
-from constrained.engine.kernels import kernel_class
+from constrained.engine.compiled import kernel_class
 
 BETWEEN = (".", "e", "E", "e-", ".e", "e+", "-1", "+1", "1}", "12,", ": 12", "..", "e.", "00 ")
 BOUNDS = [(0, 65535), (1, None), (None, 99), (-32768, 32767), (0, 2**32 - 1), (1000, 4711), (0.5, 99.25), (None, 1e-3)]

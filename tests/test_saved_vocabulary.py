@@ -9,7 +9,7 @@ import pytest
 from fuzz.vocabularies import Files, check, vocabulary
 
 import constrained as c
-from constrained.engine.tokens import layout
+from constrained.engine.tokens import trie as layout
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}, "é": {"enum": ["ab", 1]}}}
 SMALL = {

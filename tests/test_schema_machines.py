@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from constrained.engine.twin.automaton import DEAD
+from constrained.engine.plain import DEAD
 from tests.schema_words import WORLD, accepts, kernel, read_json, read_python, valid
 
 BYTES = b"\"'}]):,0123456789abcxnulsretTFNo[{(=-.eE+_ \\/\n"

@@ -15,8 +15,8 @@ import pytest
 from schema_words import VOCABULARY, accepts
 
 from constrained import caches
-from constrained.engine.kernels import kernel_class
-from constrained.engine.twin.spelling import variants
+from constrained.engine.compiled import kernel_class
+from constrained.engine.spelling import variants
 from constrained.machine import Language, LiteralSet, Quoting, Text
 from constrained.regex import ANY_TEXT, Expr, char_class
 from constrained.schema.lark_rules import ways

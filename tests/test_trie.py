@@ -11,9 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from constrained import Vocabulary
-from constrained.engine.tokens.byte_classes import BITS, INSIDE, LEADS, MALFORMED
-from constrained.engine.tokens.layout import Layout, plain
-from constrained.engine.tokens.trie import TokenTrie
+from constrained.engine.tokens.trie import BITS, INSIDE, LEADS, MALFORMED, Layout, TokenTrie, plain
 
 TEXTS = st.lists(
     st.one_of(st.binary(min_size=1, max_size=4), st.text("ab", min_size=1, max_size=9).map(str.encode)), max_size=40

@@ -13,8 +13,8 @@ from laws import assert_kernels_agree
 
 from benchmarks.tool_sets import tool_sets
 from constrained import ChatFormat, Vocabulary, compile
-from constrained.engine.kernels import kernel_class
-from constrained.engine.twin.automaton import PlainKernel
+from constrained.engine.compiled import kernel_class
+from constrained.engine.plain import PlainKernel
 from constrained.machine import END, Bytes, Dispatch, Edges, Quoting, Text
 from constrained.regex import char_class, concat, literal, repeat, union
 

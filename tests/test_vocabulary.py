@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained import Vocabulary, VocabularyError
-from constrained.engine.tokens.tokenizer_json import BYTE_LEVEL, _Speller, read_tokenizer_json
-from constrained.engine.tokens.tokenizers import _read_tokenizers
+from constrained.engine.tokens.tokenizers import BYTE_LEVEL, _read_tokenizers, _Speller, read_tokenizer_json
 
 CASES = tomllib.loads(Path(__file__).with_name("corpus").joinpath("errors_vocabulary.toml").read_text())["case"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from constrained import work
-from constrained.engine.options import CompileOptions
+from constrained.engine.compiled import CompileOptions
 from constrained.errors import LimitExceeded
 from constrained.work import CHECK, Budget, FullCollections, PlainBudget, current, metered, spend, working_on
 

@@ -148,8 +148,7 @@ def read_vocabulary(tokenizer: str | None, size: int | None = None) -> Vocabular
 
     size: the width of the model's logits, where they are wider than the tokenizer.
     """
-    from constrained.engine.tokens.saved import is_saved
-    from constrained.engine.tokens.vocabulary import Vocabulary
+    from constrained.engine.tokens.vocabulary import Vocabulary, is_saved
 
     if tokenizer is None:
         from constrained.default_model import WIDTH, load_tokenizer

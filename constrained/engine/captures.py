@@ -27,9 +27,8 @@ from html import escape
 from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from constrained.engine.rejection import checked_token, token_name
-from constrained.engine.twin.automaton import DEAD, PlainKernel
-from constrained.engine.twin.text import successor
+from constrained.engine.plain import DEAD, PlainKernel, successor
+from constrained.engine.tokens.vocabulary import checked_token, token_name
 from constrained.errors import ConstrainedError, Rejected, UnknownRule, shown
 from constrained.grammar import Embedded, Literal, Pattern, Ref, Special, Symbol
 from constrained.work import metered, spend, working_on

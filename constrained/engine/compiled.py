@@ -6,31 +6,224 @@ to the next.  When the kernel passes its bound, they start a fresh one; matchers
 a fraction of a microsecond each.  So memory is bounded without a single eviction rule, and nothing that a caller holds
 is ever invalid.
 
-Tests: laws.py (mask = brute force on real vocabularies, both kernels), test_engine.py (bounds, pickling, threads).
+Tests: laws.py (mask = brute force on real vocabularies, both kernels), test_engine.py (bounds, pickling, threads),
+test_work.py.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import astuple, dataclass
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from constrained.engine.ahead import prepare
-from constrained.engine.kernels import Kernel, kernel_class
-from constrained.engine.options import CompileOptions
+from constrained.engine.prepare import prepare
+from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError
+from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
 from constrained.once import once
 from constrained.tables import table
-from constrained.work import Preempted, begin, thread
+from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
 
 if TYPE_CHECKING:
     from constrained.engine.budget.completion import Completions
     from constrained.engine.matcher import Matcher
-    from constrained.engine.warm import Explorer
+    from constrained.engine.prepare import Explorer
     from constrained.grammar import Grammar
 
+
+# -- the options of `compile`: kernel, bounds of memory and of work, deadline and cancellation -------------------------
+
+# Default bound of the states and masks of a vocabulary's constraints: with what one operation adds and the heap rounds
+# up, a process that strangers fill stays within 300 MB.
+CACHE_BYTES = 160 << 20
+_MOST = 1 << 62
+_BOUNDS = (("cache_bytes", 0), ("max_configurations", 1), ("max_work", 0))  # and the least that each may be
+SHARE = 32  # an operation that computes, one for each token, gets one part in so many of the units of work back
+
+
+def _bound(value: object, name: str, least: int) -> int:
+    """Return a bound that a caller gave; one that nothing reaches counts as the largest that fits."""
+    if (found := number(value)) < least:
+        raise ConstrainedError(
+            f"{name} is no bound", because=f"it is {shown(value)}", instead=f"an int, {least} or more"
+        )
+    return min(found, _MOST)
+
+
+def options_of(*given: Any) -> CompileOptions:
+    """Return the options of a call.  PERF: most come with the same ones, and without a callback."""
+    try:
+        return _known_options(*given) if given[-1] is None else CompileOptions(*given)
+    except TypeError:  # one of them cannot be looked up, and is refused
+        return CompileOptions(*given)
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How a constraint is compiled; the parameters of `compile`."""
+
+    kernel: str | None = None
+    spell_missing: bool = False
+    cache_bytes: int = CACHE_BYTES
+    max_configurations: int = 20_000
+    max_work: int | None = MAX_WORK
+    deadline: float | None = None
+    cancelled: Callable[[], bool] | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in _BOUNDS:
+            value = getattr(self, name)
+            if (value is not None or name != "max_work") and not (type(value) is int and least <= value <= _MOST):
+                object.__setattr__(self, name, _bound(value, name, least))
+        seconds = self.deadline
+        if seconds is not None and (
+            isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds != seconds
+        ):
+            raise ConstrainedError(
+                f"deadline is {shown(self.deadline)}",
+                because="it is a number of seconds",
+                instead="for instance 0.5, or None",
+            )
+        if self.cancelled is not None and not callable(self.cancelled):
+            raise ConstrainedError(
+                f"cancelled is {shown(self.cancelled)}",
+                because="it is a function without arguments",
+                instead="threading.Event().is_set",
+            )
+
+    def budget(self) -> Budget:
+        share = 0 if self.max_work is None else self.max_work // SHARE
+        remedy = "compile(…, max_work=…) with more units"
+        return Budget(self.max_work, deadline=self.deadline, cancelled=self.cancelled, share=share, remedy=remedy)
+
+
+_known_options = lru_cache(maxsize=64, typed=True)(CompileOptions)
+
+
+# -- the choice of a kernel, compiled or plain, and the protocol that both follow --------------------------------------
+
+class Kernel(Protocol):
+    """What matchers use of an automaton, compiled or plain.
+
+    States are ints and belong to the kernel that they came from: 0 is dead, -1 stands for no token in range, others
+    below that for a sequence that has ended, whose mask is empty.
+    budget: what the work counts against; None: the thread's own.
+    Cost: what is known, 0.1 to 0.5 µs.  A state that is met first takes some µs in the compiled kernel; its mask, some
+    tens of µs, with 128,000 tokens.
+    Raises: LimitExceeded: too much work.  Preempted: others wait for the kernel, or it was emptied: go on in another.
+    """
+
+    def start_at(self, root: Any, nullable: bool, budget: Budget | None = None, weight: int = 0) -> int:
+        """Return the state before the words of a machine state, and the empty word if `nullable`; weight: its bytes."""
+        ...
+
+    def step_byte(self, state: int, byte: int) -> int:
+        """Return the state after a byte."""
+        ...
+
+    def next_bytes(self, state: int) -> bytes:
+        """Return the bytes that may come next, ascending."""
+        ...
+
+    def step_bytes(self, state: int, data: bytes) -> int:
+        """Return the state after some bytes."""
+        ...
+
+    def step_token(self, state: int, token: int, budget: Budget | None = None) -> int:
+        """Return the state after a token: its bytes, or the edge that names it."""
+        ...
+
+    def is_final(self, state: int) -> bool:
+        """Say whether the bytes so far are a word."""
+        ...
+
+    def is_exhausted(self, state: int) -> bool:
+        """Say whether nothing can follow."""
+        ...
+
+    def named_tokens(self, state: int) -> set[int]:
+        """Return the special tokens that may come next, stop tokens only where the grammar names them."""
+        ...
+
+    def fill(self, state: int, bitmask: Any, row: int, budget: Budget | None = None) -> bool:
+        """Write a mask, stop tokens included, into a row of int32 (rows, words); say whether the cache `is_full`."""
+        ...
+
+    def is_wanted(self) -> bool:
+        """Say whether the operation under way has kept other threads waiting for long enough."""
+        ...
+
+    def is_full(self) -> bool:
+        """Say whether the cache has passed its bound, so that its owner starts a fresh kernel."""
+        ...
+
+    def is_gone(self) -> bool:
+        """Say whether the kernel was emptied, so that its states mean nothing any more."""
+        ...
+
+    def was_used(self) -> bool:
+        """Say whether anything was asked since this was asked last."""
+        ...
+
+    def allow(self, size: int) -> None:
+        """Set the bound of the cache, in bytes."""
+        ...
+
+    def drop_all(self) -> bool:
+        """Give all memory back; say whether that was possible."""
+        ...
+
+    def cached_bytes(self) -> int:
+        """Return an estimate of the bytes that the cache holds."""
+        ...
+
+    def count_states(self) -> int:
+        """Return how many automaton states there are."""
+        ...
+
+
+def kernel_class(name: str | None = None) -> Any:
+    """Return the class of kernel to use: "compiled", "plain", or the fastest there is.
+
+    Raises: ConstrainedError: no such kernel, or it was asked for by name and does not load.
+    """
+    if name is not None and (type(name) is not str or name not in ("compiled", "plain")):
+        raise ConstrainedError(
+            f"unknown kernel {shown(name)}", instead='"compiled", "plain", or None for the fastest that is installed'
+        )
+    if name != "plain":
+        try:
+            return _compiled()
+        except Exception as error:  # a numpy of another binary interface raises ValueError, for instance
+            because = _why_not_compiled(error)
+            if name == "compiled":
+                raise ConstrainedError(
+                    "the compiled kernel does not load", because=because, instead="install again, with a C compiler"
+                ) from error
+            warnings.warn(f"constrained runs its plain Python engine, 100 times slower: {because}", stacklevel=4)
+    from constrained.engine.plain import PlainKernel
+
+    return PlainKernel
+
+
+@cache
+def _compiled() -> Any:
+    """Return the compiled kernel.  PERF: every compile asks; where it does not load, it is tried again."""
+    from constrained.engine.kernel._kernel import Kernel as CompiledKernel
+
+    return CompiledKernel
+
+
+def _why_not_compiled(error: Exception) -> str:
+    """Say whether the compiled kernel is missing, or there and broken."""
+    if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("constrained."):
+        return f"it was installed without a C compiler ({error.name} is missing)"
+    return f"its compiled kernel is there but does not load, {type(error).__name__}: {shown(str(error), 300)}"
+
+
+# -- compiled grammars ------------------------------------------------------------------------------------------------
 
 class CompiledGrammar:
     """A grammar bound to a vocabulary; frozen, shareable between threads and requests, picklable (load only pickles
@@ -170,7 +363,7 @@ class CompiledGrammar:
 
     def _explored(self) -> Explorer:
         if self._explorer is None:
-            from constrained.engine.warm import Explorer
+            from constrained.engine.prepare import Explorer
 
             self._explorer = Explorer(self)
         return self._explorer
@@ -239,7 +432,7 @@ def ready(found: Kind) -> Kind:
     Raises: LimitExceeded: too much work.
     """
     if getattr(found.grammar, "heavy", False) or getattr(found.grammar, "has_own_rules", False):
-        from constrained.engine.rehearsal import rehearse
+        from constrained.engine.prepare import rehearse
 
         rehearse(found)
     prepare(found)

@@ -536,7 +536,7 @@ class Grammar:
 
     @once
     def heavy(self) -> tuple[Symbol, ...]:
-        """Embedded machines and patterns that look like so much work that `compile` tries them, see `engine.rehearsal`.
+        """Embedded machines and patterns that look like so much work that `compile` tries them, see `engine.prepare`.
 
         Patterns of a chat format do not count: nobody but its author writes them.
         """

@@ -22,10 +22,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from constrained.engine.compiled import CompiledGrammar, Kind
-from constrained.engine.options import CompileOptions
-from constrained.engine.tokens.saved import replace_file
-from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.engine.compiled import CompiledGrammar, CompileOptions, Kind
+from constrained.engine.tokens.vocabulary import Vocabulary, replace_file
 from constrained.errors import ConstrainedError, GrammarError, VocabularyError, said_by, shown
 from constrained.formats import ChatFormat
 from constrained.grammar import Grammar

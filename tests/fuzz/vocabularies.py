@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 import constrained as c
-from constrained.engine.tokens.layout import Layout, shapes
-from constrained.engine.tokens.saved import MAGIC
+from constrained.engine.tokens.trie import Layout, shapes
+from constrained.engine.tokens.vocabulary import MAGIC
 
 TEXTS = ["a", "ab", "abc", "é", "日本", '"', '":', "\n", "x" * 70, "ab", *map(chr, range(32, 127))]
 HALVES = [b"\xe6\x97", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\x80\x80"]

@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.budget.lookahead import FORGOTTEN, Lookahead, Successors, TokenSteps, frames
+from constrained.engine.budget.lookahead import FORGOTTEN, Lookahead, Successors, TokenSteps
 from constrained.engine.budget.ways import Way, Ways, order, symbols
-from constrained.engine.twin.automaton import DEAD, Config, Frame
-from constrained.engine.twin.spelling import decode, variants
-from constrained.engine.twin.text import TextAt
+from constrained.engine.plain import DEAD, Config, Frame, TextAt, frames
+from constrained.engine.spelling import decode, variants
 from constrained.errors import LimitExceeded
 from constrained.machine import Dispatch, State, Text
 from constrained.work import spend

@@ -34,9 +34,9 @@ import numpy.typing as npt
 
 from constrained.engine.budget.completion import known_tokens
 from constrained.engine.matcher import Matcher
-from constrained.engine.rejection import checked_token, token_name
+from constrained.engine.plain import DEAD
 from constrained.engine.tokens.bitmask import as_array, number
-from constrained.engine.twin.automaton import DEAD
+from constrained.engine.tokens.vocabulary import checked_token, token_name
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
 from constrained.work import begin, thread
 

@@ -19,8 +19,8 @@ from heapq import heapify, heappop, heappush
 from itertools import chain, count, islice
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from constrained.engine.twin.spelling import Ranges, Spelling, clip, decode, variants
-from constrained.engine.twin.text import BODY, DONE, ESCAPE, HEX, PAIR, PAIR_U, UTF8, TextAt, edges_between, successor
+from constrained.engine.plain import BODY, DONE, ESCAPE, HEX, PAIR, PAIR_U, UTF8, TextAt, edges_between, successor
+from constrained.engine.spelling import Ranges, Spelling, clip, decode, variants
 from constrained.errors import LimitExceeded
 from constrained.machine import (
     Bytes,

@@ -18,7 +18,7 @@ from constrained.engine.memory._memory cimport (
     allotted, arena_free, arena_take, ask, bits_in, cleared, enlarged, first_not_below, ints_add, ints_free,
     ints_put, ints_room, map_add, map_find, map_free, map_get, map_put, map_room, mix, pair, released, SLICE, work)
 
-from constrained.engine.twin.spelling import decode, spellings, variants
+from constrained.engine.spelling import decode, spellings, variants
 from constrained.errors import LimitExceeded
 from constrained.machine import Bytes, Dispatch, END, Quoting, Text
 
@@ -646,7 +646,7 @@ cdef class Objects:
 # which it adds to; the ids of special tokens; the meter of work.
 # Invariants: equal states have one number; the edges of a state are stored when all their targets have numbers, so
 # nobody sees half of them.
-# Plain twin: `twin.automaton.PlainKernel._expand`, which asks `machine.State.expand` and nothing else.
+# Plain twin: `plain.PlainKernel._expand`, which asks `machine.State.expand` and nothing else.
 # ======================================================================================================================
 
 cdef enum:
@@ -797,7 +797,7 @@ cdef class Expansion:
 # Owns: stacks, records.  Borrows: the kernel's meter of work.
 # Invariants: stack i is one set of frames for ever; its frames are sorted and distinct in (after, record); parents have
 # smaller numbers, so no chain of parents is a circle.
-# Plain twin: `twin.automaton.Frame` and `_push`, which keep readings apart instead of merging them.
+# Plain twin: `plain.Frame` and `_push`, which keep readings apart instead of merging them.
 # Source: Tomita 1986 (graph-structured stacks); sets in canonical form: ours.
 # ======================================================================================================================
 
@@ -1051,7 +1051,7 @@ cdef class Stacks:
 # Owns: what each Dispatch has answered.  Borrows: `Expansion`, for the numbers of machine states; machines, objects,
 # stacks with their records, positions inside texts; the meter of work.
 # Invariant: a Dispatch is asked once for each label or record.
-# Plain twin: `twin.automaton.PlainKernel._returned`.
+# Plain twin: `plain.PlainKernel._returned`.
 # ======================================================================================================================
 
 cdef enum:
@@ -1176,7 +1176,7 @@ cdef class Dispatches:
 # and `Dispatches`, all of which grow as it asks; the meter of work.
 # Invariants: `closed` has each machine state once, with the union of the stacks that it was reached on; a closure that
 # broke off leaves nothing that the next one would read.
-# Plain twin: `twin.automaton.PlainKernel._close`, which keeps stacks apart.
+# Plain twin: `plain.PlainKernel._close`, which keeps stacks apart.
 # Source: Earley sets and LR item closures in pushdown form, folklore; over merged stacks: Tomita 1986.
 # ======================================================================================================================
 
@@ -1480,7 +1480,7 @@ cdef inline void narrow(Positions positions, int position, int byte, int* low, i
 # configurations over a byte; the trie, for the bytes of tokens; the meter of work.
 # Invariants: equal sets with equal flags have one number; configurations are sorted by machine state and all live, so
 # every state but DEAD leads to a word; a successor that is known never changes.
-# Plain twin: `twin.automaton.PlainKernel`, `step_byte`, `_after_token`, `_intern`.
+# Plain twin: `plain.PlainKernel`, `step_byte`, `_after_token`, `_intern`.
 #
 # PERF: a row is sixteen blocks, most of which are shared, 250 bytes as a rule instead of 1 KB: fresh memory costs 0.15
 # µs per KB, and a walk makes some thirty states.  One that is only passed through, as most are inside a token, has no

@@ -1,6 +1,6 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
 """The compiled kernel: masks of states composed, and the object that matchers hold; the automaton of
-`engine.twin.automaton` in flat arrays.
+`engine.plain` in flat arrays.
 
 Three things differ from the twin, none of them in meaning.
 *Merged stacks*: a stack is an interned set of frames, i.e. a node of a graph of stacks; readings that share a machine
@@ -69,7 +69,7 @@ import os
 # automaton, which it adds states to; stacks, positions and the trie; `Dispatches`, for what follows a recorded text;
 # the meter of work.
 # Invariant: `ordinary` reads all that lies behind any text that is not special, see `machine.Dispatch`.
-# Plain twin: `twin.automaton.PlainKernel._returned`, which has one frame for each text.
+# Plain twin: `plain.PlainKernel._returned`, which has one frame for each text.
 # ======================================================================================================================
 
 cdef enum:
@@ -563,7 +563,7 @@ cdef class MemberEnds:
 # to; `Behind`, for the states behind texts; masks, walks, the automaton, stacks, machines and objects; `Dispatches`;
 # the trie.
 # Invariant: what is added, and not doubted, is in the mask.
-# Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
+# Plain twin: `plain.PlainKernel.mask`, which walks all tokens.
 # ======================================================================================================================
 
 cdef enum:
@@ -929,7 +929,7 @@ cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
 # and machines, stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
 # Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks that
 # differ from one base in the same blocks are one block of memory; between masks the buffer is empty.
-# Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
+# Plain twin: `plain.PlainKernel.mask`, which walks all tokens.
 # ======================================================================================================================
 
 cdef enum:
@@ -1190,7 +1190,7 @@ cdef int32_t* bitmask_row(object bitmask, int words, object number_of_row) excep
 # Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on;
 # so whatever may add to the automaton passes its `turnstile`.  What is known is read without it; finished masks are
 # immutable and copied without the GIL.
-# Plain twin: `twin.automaton.PlainKernel`, the same protocol (`engine.kernels.Kernel`).
+# Plain twin: `plain.PlainKernel`, the same protocol (`engine.compiled.Kernel`).
 # ======================================================================================================================
 
 cdef enum:
@@ -1203,7 +1203,7 @@ cdef enum:
 cdef class Kernel:
     """One automaton over root machines and a vocabulary; states are ints.
 
-    The same class to read: `engine.twin.automaton.PlainKernel`; the fields are in _kernel.pxd.
+    The same class to read: `engine.plain.PlainKernel`; the fields are in _kernel.pxd.
     """
 
     cdef Meter meter
@@ -1896,7 +1896,7 @@ def select(const unsigned int[:, ::1] scores, const unsigned int[:, ::1] allowed
 # Looks into a kernel, for people and for the example in docs/kernel.md: what its states, stacks and masks are made of.
 #
 # Owns: nothing.  Borrows: a kernel, which it enters as any other caller does; asking may make states, never change one.
-# Plain twin: `twin.automaton.PlainKernel.configurations`.
+# Plain twin: `plain.PlainKernel.configurations`.
 # ======================================================================================================================
 
 PLACES = ("BODY", "UTF8", "UTF8_ANY", "ESCAPE", "HEX", "HEX_ANY", "PAIR", "PAIR_U", "HEX_LOW", "PAIR_ANY", "PAIR_U_ANY",

@@ -22,7 +22,7 @@ from constrained.schema._scan cimport DigitWalk
 # Borrows: a base, which lives as long as the kernel that it was made for.
 # Invariants: between masks `bits` and `touched` are zero and the worklist is empty; bits are set in touched blocks
 # only.
-# Plain twin: `twin.automaton._pack`, which makes a mask of a list of tokens.
+# Plain twin: `plain._pack`, which makes a mask of a list of tokens.
 # ======================================================================================================================
 
 cdef extern from *:
@@ -372,7 +372,7 @@ cdef class IndependentMask:
 
 
 cdef inline object stored(dict entries, object key):
-    """Return the mask that a `mask_store.MaskStore` has under a key, now the last to go; None where there is none."""
+    """Return the mask that a `registry.MaskStore` has under a key, now the last to go; None where there is none."""
     entry = entries.pop(key, None)
     if entry is None:
         return None
@@ -419,7 +419,7 @@ cdef class Builder:
 
 @final
 cdef class CountedMasks:
-    cdef object store               # of the vocabulary, shared by its kernels: `mask_store.MaskStore`
+    cdef object store               # of the vocabulary, shared by its kernels: `registry.MaskStore`
     cdef dict entries               # the store's
     cdef Builder builder            # borrowed, as the next four
     cdef Meter meter
@@ -457,7 +457,7 @@ cdef class Grouping:
 
 @final
 cdef class NumberMasks:
-    cdef object store               # of the vocabulary, shared by its kernels: `mask_store.MaskStore`
+    cdef object store               # of the vocabulary, shared by its kernels: `registry.MaskStore`
     cdef Builder builder            # borrowed, as the next one
     cdef Trie trie
     cdef uint64_t digits, signs     # classes of bytes
@@ -478,7 +478,7 @@ cdef enum:
 
 @final
 cdef class IndependentMasks:
-    cdef object store               # of the vocabulary, shared by its kernels: `mask_store.MaskStore`
+    cdef object store               # of the vocabulary, shared by its kernels: `registry.MaskStore`
     cdef dict entries               # the store's
     cdef Builder builder            # borrowed, as the next five
     cdef Meter meter
@@ -586,7 +586,7 @@ cdef class FiniteTexts:
 @final
 cdef class Unions:
     cdef Meter meter                # borrowed, as the next two
-    cdef object store               # of the vocabulary: `mask_store.MaskStore`
+    cdef object store               # of the vocabulary: `registry.MaskStore`
     cdef dict entries               # the store's
     cdef Counter counter            # of all context-independent masks of the vocabulary
     cdef int words                  # of a mask

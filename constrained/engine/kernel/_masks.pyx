@@ -22,8 +22,8 @@ from constrained.engine.tokens._tokens cimport child_of, clear_tokens, is_wide, 
 from constrained.schema._scan cimport digit_walk, ENDS, NO_DIGITS
 
 from bisect import bisect_left
-from constrained.engine.tokens.byte_classes import BITS, LEADS, MALFORMED
-from constrained.engine.twin.spelling import decode
+from constrained.engine.tokens.trie import BITS, LEADS, MALFORMED
+from constrained.engine.spelling import decode
 from constrained.regex import ANY_TEXT
 from constrained.regex.markers import endless
 
@@ -184,7 +184,7 @@ cdef class Staying:
 # positions, the counter of the vocabulary's store, the meter of work.
 # Invariants: bit i is set exactly if token i leads from the position into the text or just to its end; `exits` are in
 # the order of the trie; nothing in a mask refers to a state or a stack, so it holds for every kernel of the vocabulary.
-# Plain twin: a walk of the trie with `twin.text.TextAt.step`; compared through whole masks, `tests/laws.py`.
+# Plain twin: a walk of the trie with `plain.TextAt.step`; compared through whole masks, `tests/laws.py`.
 # Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts, counts and
 # the skipping of bytes that change nothing are ours.
 # ======================================================================================================================
@@ -196,7 +196,7 @@ cdef enum:
 
 
 cdef class Counter:
-    """How much memory context-independent masks take; see `mask_store.MaskStore`."""
+    """How much memory context-independent masks take; see `registry.MaskStore`."""
 
 
 @cython.no_gc
@@ -573,7 +573,7 @@ cdef class Builder:
 # Owns: nothing but what it borrows: the vocabulary's store, in which the masks are; the `Builder` that makes bases;
 # positions and languages; the trie; the meter of work.
 # Invariant: a level is, bit by bit and exit by exit, what a walk of the trie from its position would find.
-# Plain twin: that walk; masks are compared with those of `twin.automaton` in `tests/laws.py`, and levels with walks in
+# Plain twin: that walk; masks are compared with those of `plain` in `tests/laws.py`, and levels with walks in
 # `tests/test_counted_masks.py`.
 # Source: ours.
 # ======================================================================================================================
@@ -781,7 +781,7 @@ cdef class CountedMasks:
 # meter.
 # Invariant: `groups`, `twice` and `twice_keys` of a mask are set once, and each says all: whoever finds it need not
 # look at the others.
-# Plain twin: none of their own: masks are compared with those of `twin.automaton`, bit by bit, in `tests/laws.py`.
+# Plain twin: none of their own: masks are compared with those of `plain`, bit by bit, in `tests/laws.py`.
 # ======================================================================================================================
 
 cdef enum:
@@ -978,7 +978,7 @@ cdef class NumberMasks:
 # meter of work.
 # Invariants: a mask in the store is never changed, except that `inside`, `groups` and `children` are added when they
 # are first asked for; a key of the store says all that the mask depends on.
-# Plain twin: none of their own: masks are compared with those of `twin.automaton`, bit by bit, in `tests/laws.py`.
+# Plain twin: none of their own: masks are compared with those of `plain`, bit by bit, in `tests/laws.py`.
 # Source: the idea is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
 # ======================================================================================================================
 
@@ -1291,7 +1291,7 @@ cdef class IndependentMasks:
 # of work.  The buffer it is handed.
 # Invariants: after `walk` and all that it has put off, the buffer has every token of the nodes [at, stop) that leads to
 # a live state, and no other; the `light` state of a state has its configurations but for those that are put off.
-# Plain twin: `twin.automaton.PlainKernel._walk`, which puts nothing off.
+# Plain twin: `plain.PlainKernel._walk`, which puts nothing off.
 # ======================================================================================================================
 
 cdef enum:
@@ -1534,7 +1534,7 @@ cdef class Walk:
 # can stand; the meter of work.  The buffer it is handed.
 # Invariant: the texts [lows[d], highs[d]) are those that agree with the first d bytes of the node at hand; they end
 # there or go on with a character of [least[d], most[d]].
-# Plain twin: `machine.LiteralSet` with `twin.text.TextAt`, one text position after another.
+# Plain twin: `machine.LiteralSet` with `plain.TextAt`, one text position after another.
 # ======================================================================================================================
 
 cdef enum:

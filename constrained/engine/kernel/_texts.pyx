@@ -50,7 +50,7 @@ cdef inline void ranges_free(RangeSets* sets) noexcept:
 # ======================================================================================================================
 # Marks of the bytes that may go on inside a text: -1, to be computed, for each of them and perhaps more.
 #
-# Plain twin: the steps of `engine.twin.text.TextAt`.
+# Plain twin: the steps of `engine.plain.TextAt`.
 # ======================================================================================================================
 
 cdef inline void mark_escape(const Spelling* s, int32_t* row) noexcept:
@@ -497,7 +497,7 @@ same language forgets what it has spelled (places ..._ANY), so that a free text 
 thousands.
 Owns: spellings, tables of ranges, positions.  Borrows: the languages.
 Invariant: every position is live, i.e. some bytes lead from it to the end of a text.
-Plain twin: `engine.twin.text.TextAt`, place by place.
+Plain twin: `engine.plain.TextAt`, place by place.
 """
 # by id: the ranges of the spellings, a few for good, and their ends
 cdef dict flat_ranges = {}

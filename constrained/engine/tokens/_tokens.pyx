@@ -13,7 +13,7 @@ from libc.stdlib cimport qsort
 from libc.string cimport memchr, memcmp, memset
 from constrained.engine.memory._memory cimport allotted, cleared, released
 
-from constrained.engine.tokens.byte_classes import BITS, MALFORMED
+from constrained.engine.tokens.trie import BITS, MALFORMED
 
 import numpy as np
 
@@ -192,7 +192,7 @@ cdef class Trie:
 #
 # Callers vouch for `starts`: ascending from 0, the last is at most len(data).
 # Owns: nothing; what is made belongs to the caller.
-# Plain twin: `layout.plain`, `trie.grown`, `byte_classes.classes_below`; compared in tests/test_trie.py.
+# Plain twin: `trie.plain`, `trie.grown`, `trie.classes_below`; compared in tests/test_trie.py.
 # ======================================================================================================================
 
 numpy.import_array()

@@ -7,36 +7,342 @@ grammar does not name.
 
 Loading the table from the many kinds of tokenizers is in `tokenizers`, walking it in `trie`.
 
-Tests: the tables of four real tokenizers against their own files; a table of wrong uses with their messages.
+Tests: the tables of four real tokenizers against their own files; a table of wrong uses with their messages; damaged
+files in tests/test_saved_vocabulary.py.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import mmap
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from constrained.engine.memory.registry import Kernels
 from constrained.engine.tokens.bitmask import number
-from constrained.engine.tokens.layout import Layout
-from constrained.engine.tokens.saved import SavedTable, read, write
-from constrained.engine.tokens.trie import TokenTrie
-from constrained.engine.tokens.vocabulary_checks import (
-    check_rest,
-    check_tokens,
-    checked_size,
-    checked_special,
-    checked_stop,
-    kind,
-)
-from constrained.errors import VocabularyError, shown
+from constrained.engine.tokens.trie import COUNTS, Layout, TokenTrie, shapes
+from constrained.errors import ConstrainedError, Rejected, VocabularyError, said_by, shown
 from constrained.work import spend
+
+# -- checks of arguments ----------------------------------------------------------------------------------------------
+
+MOST = 1 << 24  # ids
+
+
+def kind(value: object) -> str:
+    """Return a value's type with its article, for messages."""
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def check_tokens(tokens: Sequence[bytes | None]) -> None:
+    """Raise unless `tokens` is a list or tuple of non-empty bytes and None.  Cost: 3 ms for 128,000 tokens."""
+    if not isinstance(tokens, (list, tuple)):
+        raise VocabularyError(
+            f"not a list of tokens: {kind(tokens)}",
+            instead=(
+                "list bytes by id, None for ids without text; Vocabulary.from_tokenizer reads tokenizers and "
+                "their files"
+            ),
+        )
+    if not set(map(type, tokens)) <= {bytes, type(None)}:
+        token, text = next((i, t) for i, t in enumerate(tokens) if type(t) not in (bytes, type(None)))
+        raise VocabularyError(
+            "neither bytes nor None", where=f"token {token}", because=f"{shown(text)} is {kind(text)}",
+            instead="give the bytes that the token stands for; for a text, text.encode()",
+        )
+    if b"" in tokens:
+        raise VocabularyError(
+            "empty token",
+            where=f"token {tokens.index(b'')}",
+            because="a generation could repeat it for ever without a byte of progress",
+            instead="None for ids that stand for no text",
+        )
+
+
+def checked_id(value: object, what: str) -> int:
+    token = number(value)
+    if token < 0:
+        because = (
+            f"{shown(value)} is negative"
+            if isinstance(value, int) and value < 0
+            else f"{shown(value)} is {kind(value)}"
+        )
+        raise VocabularyError(f"{what} is not a token id", because=because, instead="an int from 0 on")
+    return token
+
+
+def checked_special(special: Mapping[str, int], tokens: Sequence[bytes | None]) -> dict[int, str]:
+    """Return the special tokens, id → name."""
+    if not isinstance(special, Mapping):
+        raise VocabularyError(
+            f"not special tokens: {kind(special)}",
+            because="they come as name → id",
+            instead='for instance {"<|eot_id|>": 128009}',
+        )
+    names: dict[int, str] = {}
+    for name, value in special.items():
+        if not isinstance(name, str) or not name:
+            raise VocabularyError(f"a special token named {shown(name)}", because="a name is a str, and not empty")
+        if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
+            raise VocabularyError(
+                f"a special token named {shown(name)}",
+                because="half of a surrogate pair cannot be written",
+            )
+        token = checked_id(value, f"the id of special token {shown(name)}")
+        if token >= MOST:
+            raise VocabularyError(
+                f"the id of special token {shown(name)} is too large",
+                because=f"a mask of more than {MOST:,} tokens is not supported",
+            )
+        if token in names:
+            raise VocabularyError(
+                f"two special tokens with id {token}",
+                because=f"{names[token]!r} and {name!r} share it",
+                instead="keep one name per id",
+            )
+        if token < len(tokens) and tokens[token] is not None:
+            raise VocabularyError(
+                f"special token {name!r} is also text",
+                where=f"token {token}",
+                because=f"the token list has {tokens[token]!r} there, so text could spell it",
+                instead=f"tokens[{token}] = None",
+            )
+        names[token] = name
+    return names
+
+
+def checked_size(size: int | None, least: int) -> int:
+    if size is not None:
+        if number(size) < 0:
+            raise VocabularyError(
+                f"size is {shown(size)}",
+                because="it is a number of tokens",
+                instead="the width of the model's logits",
+            )
+        size = number(size)
+    if size is not None and size < least:
+        raise VocabularyError(
+            f"size {size} is too small",
+            because=f"the tokenizer has ids up to {least - 1}",
+            instead="the width of the model's logits",
+        )
+    if size is not None and size > MOST:
+        raise VocabularyError(
+            f"size {shown(size)} is too large", because=f"a mask of more than {MOST:,} tokens is not supported"
+        )
+    if not (size or least):
+        raise VocabularyError("a vocabulary without tokens", because="the list is empty")
+    return least if size is None else size
+
+
+def checked_stop(stop: Iterable[int], tokens: Sequence[bytes | None]) -> tuple[int, ...]:
+    """Return the stop ids without repetitions, in the order given."""
+    if isinstance(stop, str) or not isinstance(stop, Iterable):
+        raise VocabularyError(
+            f"not stop tokens: {kind(stop)}", because="they come as a list of ids", instead="for instance stop=[128009]"
+        )
+    ids = tuple(dict.fromkeys(checked_id(token, "a stop token") for token in stop))
+    for token in ids:
+        if token >= len(tokens):
+            raise VocabularyError(
+                f"stop token {shown(token)} is out of range", because=f"the vocabulary has size {len(tokens)}"
+            )
+        if tokens[token] is not None:
+            raise VocabularyError(
+                f"stop token {token} is text",
+                because=f"it spells {tokens[token]!r}, which a grammar may want to go on with",
+                instead="stop at a special token; a text that ends the output belongs into the grammar",
+            )
+    return ids
+
+
+def check_rest(notes: Iterable[str], encode: object) -> None:
+    if isinstance(notes, str) or not isinstance(notes, Iterable):
+        raise VocabularyError(f"not notes: {kind(notes)}", because="they come as a list", instead="[text, …]")
+    if encode is not None and not callable(encode):
+        raise VocabularyError(
+            f"encode is {kind(encode)}",
+            because="it is a function from a text to its token ids",
+            instead="tokenizer.encode, for instance",
+        )
+
+
+# ======================================================================================================================
+# A vocabulary ↔ a file that processes map and share, and that may come from a stranger.
+#
+#     constrained vocabulary 1
+#     {"fingerprint": …, "special": …, "stop": …, "counts": …, …}      JSON, blanks up to a multiple of 64 bytes
+#     arrays of `Layout`, one after another, each at a multiple of 64 bytes
+#
+# Nothing in the file is believed: texts and special tokens are checked as those of any caller and against the
+# fingerprint, and every number of the arrays is compared with what follows from the texts, which takes a third of the
+# time of making them, as nothing is sorted.  Only then the mapped arrays serve, so that processes share them.  So a
+# file is refused or is the vocabulary that it names; no number of it reaches the kernel unseen.
+#
+# What is mapped is read from the file later as well: whoever can write to it then can change masks or end the process.
+# `write` therefore never writes to a file that is there, it puts another one in its place.
+#
+# Refused: pickle, which runs code; context-independent masks, which nothing short of making them again can check.
+# ======================================================================================================================
+
+MAGIC = b"constrained vocabulary 1\n"
+MOST_HEADER = 1 << 24  # bytes
+_ALIGNED = 64
+_KINDS = {"fingerprint": str, "byteorder": str, "special": dict, "stop": list, "dummy_prefix": bool, "notes": list,
+          "counts": dict}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedTable:
+    """What a vocabulary consists of, checked."""
+
+    tokens: tuple[bytes | None, ...]
+    names: Mapping[int, str]
+    stop: tuple[int, ...]
+    dummy_prefix: bool
+    notes: tuple[str, ...]
+    layout: Layout
+
+
+def write(path: str | os.PathLike[str], layout: Layout, header: Mapping[str, Any]) -> None:
+    """Write the arrays of a vocabulary into a file.
+
+    header: fingerprint, special, stop, dummy_prefix, notes.
+    Raises: OSError: the file cannot be written.  VocabularyError: more than 16 MB of names and notes.
+    """
+    counts = dict(zip(COUNTS, _counts(layout), strict=True))
+    text = json.dumps({**header, "byteorder": sys.byteorder, "counts": counts}).encode()
+    beginning = _padded(MAGIC + text + b"\n", len(MAGIC) + len(text))
+    if len(beginning) > MOST_HEADER:
+        raise VocabularyError("the vocabulary cannot be saved", because=f"names and notes take {len(text):,} bytes")
+    replace_file(path, [beginning, *(_padded(array.tobytes()) for _, array in layout.arrays())])
+
+
+def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
+    """Write a file; whoever reads or maps it at the same time has the old one or the new one."""
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+        raise ConstrainedError(f"cannot save to {shown(path)}", instead="the path of a file")
+    beside = Path(f"{os.fspath(path)}.{os.getpid()}.part")
+    try:
+        with beside.open("wb") as file:
+            file.writelines(parts)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str]) -> SavedTable:
+    """Return the vocabulary in a file, its arrays mapped.
+
+    Raises: VocabularyError: it cannot be read, or is not what `write` writes.
+    """
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            end = mapped.find(b"\n", len(MAGIC), MOST_HEADER)
+            header = _header(path, mapped[:end] if end > 0 and mapped[: len(MAGIC)] == MAGIC else b"")
+            arrays = _arrays(path, file.fileno(), header["counts"], -(-(end + 1) // _ALIGNED) * _ALIGNED)
+    except (OSError, TypeError, ValueError) as error:
+        if isinstance(error, VocabularyError):
+            raise
+        raise VocabularyError(
+            "cannot read the vocabulary", where=shown(path, 200), because=said_by(error)
+        ) from error
+    return _checked(path, header, arrays)
+
+
+def is_saved(path: str | os.PathLike[str]) -> bool:
+    """Say whether a file begins as those that `write` writes."""
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+    return False
+
+
+def _padded(data: bytes, at: int | None = None) -> bytes:
+    """Return bytes filled up to a multiple of 64, with blanks at a place, else with zeros behind them."""
+    missing = -len(data) % _ALIGNED
+    return data + bytes(missing) if at is None else data[:at] + b" " * missing + data[at:]
+
+
+def _counts(layout: Layout) -> tuple[int, ...]:
+    trie = layout.trie
+    return len(layout.starts) - 1, len(layout.data) - 1, len(trie.ids), trie.nodes, layout.longest
+
+
+def _header(path: object, data: bytes) -> dict[str, Any]:
+    """Return the header of a file, of the right shape."""
+    try:
+        header = json.loads(data[len(MAGIC) :])
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        _refuse(path, "it does not begin as one")
+    wrong = [name for name, kind in _KINDS.items() if type(header.get(name)) is not kind]
+    if wrong:
+        _refuse(path, f"{wrong[0]} is missing")
+    if header["byteorder"] != sys.byteorder:
+        _refuse(path, f"its numbers are {shown(header['byteorder'], 40)}-endian, this machine's {sys.byteorder}-endian")
+    counts = header["counts"]
+    if any(type(counts.get(name)) is not int or number(counts[name]) < 0 for name in COUNTS):
+        _refuse(path, "its counts are none")
+    if not 0 < counts["size"] <= MOST:
+        _refuse(path, f"its size is {shown(counts['size'], 40)}")
+    return header
+
+
+def _arrays(path: object, file: int, counts: Mapping[str, int], at: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the mapped arrays of a file."""
+    sizes = {name: int(np.dtype(kind).itemsize) * math.prod(shape) for name, (kind, shape) in shapes(counts).items()}
+    wanted = at + sum(size + -size % _ALIGNED for size in sizes.values())
+    if wanted != os.fstat(file).st_size:
+        _refuse(path, f"it has {os.fstat(file).st_size:,} bytes, not {shown(wanted, 40)}")
+    mapped, arrays = mmap.mmap(file, wanted, access=mmap.ACCESS_READ), {}
+    for name, (kind, shape) in shapes(counts).items():
+        arrays[name] = np.frombuffer(mapped, kind, math.prod(shape), at).reshape(shape)
+        at += sizes[name] + -sizes[name] % _ALIGNED
+    return arrays
+
+
+def _checked(path: object, header: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> SavedTable:
+    """Return the vocabulary that a header and arrays describe, once they are found to be one."""
+    try:
+        layout = Layout.of_arrays(arrays)
+    except ValueError as error:
+        _refuse(path, str(error))
+    tokens = layout.texts()
+    names, stop = checked_special(header["special"], tokens), checked_stop(header["stop"], tokens)
+    notes = header["notes"]
+    check_rest(notes, None)
+    if not all(type(note) is str for note in notes) or max(names, default=0) >= len(tokens):
+        _refuse(path, "a note or a special token is none")
+    special = {name: token for token, name in names.items()}
+    if layout.fingerprint(special, stop, header["dummy_prefix"]) != header["fingerprint"]:
+        _refuse(path, "its contents do not have its fingerprint")
+    return SavedTable(tokens, names, stop, header["dummy_prefix"], tuple(notes), layout)
+
+
+def _refuse(path: object, because: str) -> NoReturn:
+    raise VocabularyError(
+        "not a saved vocabulary",
+        where=shown(path, 200),
+        because=because,
+        instead="a file that Vocabulary.save has written",
+    )
+
+
+# -- the vocabulary ---------------------------------------------------------------------------------------------------
 
 Encoder = Callable[[str], Sequence[int]]  # a tokenizer's own choice of tokens for a text
 _NO_SPECIAL: Mapping[str, int] = MappingProxyType({})
@@ -355,3 +661,23 @@ def _begun(text: bytes) -> int:
         if byte < 0x80:
             return 0
     return 0
+
+
+def checked_token(vocabulary: Vocabulary, token: Any) -> int:
+    """Return a token id as an int, whatever kind of int it is.
+
+    Raises: Rejected: it is no int, or no token has this id.
+    """
+    known = number(token)
+    if 0 <= known < vocabulary.size:
+        return known
+    kind = "" if isinstance(token, int) and not isinstance(token, bool) else f"; this is a {type(token).__name__}"
+    raise Rejected(f"no token {shown(token)}", because=f"ids go from 0 to {vocabulary.size - 1}{kind}")
+
+
+def token_name(vocabulary: Vocabulary, token: int) -> str:
+    """Return how messages name a token."""
+    text = vocabulary.tokens[token]
+    if text is not None:
+        return repr(text.decode("utf-8", "backslashreplace"))
+    return vocabulary.names.get(token, "(unused)")

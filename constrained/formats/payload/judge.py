@@ -25,8 +25,8 @@ import jsonschema
 from jsonschema.exceptions import best_match
 
 from constrained.engine.compiled import CompiledGrammar, compile_grammar
+from constrained.engine.plain import DEAD
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.engine.twin.automaton import DEAD
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, SchemaError, UnsupportedSchema
 from constrained.grammar import Embedded, Grammar, Rule
 from constrained.regex import matches, parse_ecma

@@ -14,9 +14,8 @@ import numpy.typing as npt
 import torch
 from transformers import LogitsProcessorList, StoppingCriteria
 
-from constrained.engine.batch import fill_masks
 from constrained.engine.compiled import CompiledGrammar
-from constrained.engine.matcher import Matcher
+from constrained.engine.matcher import Matcher, fill_masks
 from constrained.errors import ConstrainedError, NothingAllowed
 from constrained.integrations.sequences.rows import Ids, Row, Rows
 

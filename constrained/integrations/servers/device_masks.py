@@ -25,8 +25,7 @@ from weakref import ref
 import numpy as np
 import torch
 
-from constrained.engine.batch import fill_masks
-from constrained.engine.matcher import Matcher
+from constrained.engine.matcher import Matcher, fill_masks
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, shown

@@ -1,0 +1,829 @@
+"""Work before it is needed, at compile and on request.
+
+    prepare     bounded precomputation: the parts of a large schema's masks, made while it is compiled
+    rehearse    a cost probe: short seeded walks, so that a grammar over the limit fails at compile
+    Explorer    warming: the states that a generation will likely get to, `Constraint.warm`
+
+All masks are those of a constraint that nothing was made for (tests/test_ahead.py, tests/test_stored.py).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import islice, pairwise
+from math import log
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from constrained.engine.matcher import Matcher
+from constrained.engine.plain import PlainKernel
+from constrained.engine.tokens.bitmask import number
+from constrained.errors import ConstrainedError, LimitExceeded, Rejected, VocabularyError, shown
+from constrained.grammar.ir import Embedded, Grammar, Pattern, Rule, Symbol
+from constrained.work import NO_LIMIT, Budget, Preempted, begin, metered, thread
+
+if TYPE_CHECKING:
+    from constrained.engine.compiled import CompiledGrammar
+    from constrained.engine.tokens.trie import TokenTrie
+
+
+# ======================================================================================================================
+# What the masks of a large schema are made of, made while it is compiled and not while it is generated from.
+#
+# A schema that takes much reading has most of what takes long in a generation: patterns, unions, conjunctions, formats,
+# each worked out when a generation first gets there, which may be milliseconds in the middle of it.  `compile` goes on,
+# for a few times as long at most, and makes these, nearest first, see `Preparation`; what it does not get to is made
+# when it is needed, as all of a small schema is.  The first schema over a large vocabulary counts as one that takes
+# reading: all others share what it makes, the masks of strings.  Those among the rules of a grammar are left out: of
+# fifty tools one is called.
+#
+# What it takes is counted in units of work, which are the same on every machine, and taken off what the constraint may
+# spend, so that nowhere is more refused; it ends by itself, and never with an error. PERF: first tests of 848 schemas
+# of MaskBench: the average step takes 0.69 of what it did, the slowest thousandth 0.46, the slowest step 0.34, that of
+# later tests 0.65; compiling takes 3.1 times as long on average, the whole request 1.3.
+# ======================================================================================================================
+
+SMALL_READING = 60  # units of reading up to which nothing is made ahead: more than half of all schemas take no more
+AGAIN = 60  # units for each further one; of 0.6 µs here
+FIRST = 900  # units for the first schema over a vocabulary of
+MANY = 10_000  # ids or more
+MOST_AHEAD = 20_000
+AHEAD_SHARE = 64  # part of what a constraint may spend that may be taken for it
+
+
+def units_ahead(constraint: CompiledGrammar) -> int:
+    """Return how many units of work are spent ahead of a generation, until what was begun is done."""
+    vocabulary, read = constraint.vocabulary, getattr(constraint.grammar, "reading_units", 0)
+    units: int = AGAIN * (read - SMALL_READING) if read > SMALL_READING else 0
+    if read and not vocabulary.kernels.met_schema and vocabulary.size >= MANY:
+        units = max(units, FIRST)
+    return min(units, _most(constraint)) if units else 0
+
+
+def _most(constraint: CompiledGrammar) -> int:
+    """Return the most that may be spent, and the most that what was begun may take beyond that."""
+    most = constraint.options.max_work
+    return MOST_AHEAD if most is None else min(MOST_AHEAD, most // AHEAD_SHARE)
+
+
+def prepare(constraint: CompiledGrammar) -> None:
+    """Make what masks are made of, nearest to the start first, for `units_ahead`; once in a kernel."""
+    units = units_ahead(constraint)
+    if not units:
+        return
+    kernel, start = constraint.place()
+    prepared = constraint.vocabulary.kernels.prepared.setdefault(kernel, set())
+    if start in prepared:
+        return
+    prepared.add(start)
+    constraint.vocabulary.kernels.met_schema = True
+    options, room = constraint.options, _most(constraint)
+    budget = Budget(units + room, deadline=options.deadline, cancelled=options.cancelled)
+    budget.wanted = kernel.is_wanted
+    found = preparation(constraint, kernel)
+    try:
+        while found is not None and budget.left > room and not kernel.is_full() and found.go_on(budget):
+            pass
+    except (ConstrainedError, Preempted):
+        pass  # the rest when it is needed, and what is wrong with it
+    own = constraint.budget
+    own.left = max(0, own.left - (units + room - max(0, budget.left)))
+
+
+def preparation(constraint: CompiledGrammar, kernel: Any) -> Any:
+    """Return what prepares a grammar's parts, None where the kernel is the plain one, which has no parts."""
+    if isinstance(kernel, PlainKernel):
+        return None
+    from constrained.engine.kernel._kernel import Preparation
+
+    return Preparation(kernel, constraint._root)
+
+
+# ======================================================================================================================
+# A cost probe: a few words of what looks like much work are begun when a constraint is compiled.
+#
+# Nearly all that a grammar costs is computed when a generation gets there, and most grammars cost little everywhere.
+# Machines and patterns whose outline says otherwise (see `schema.reading.estimates`, `regex.facts`) are tried: the
+# masks along seeded walks, with the constraint's own budget, which is full again afterwards; the masks stay known.  A
+# walk whose steps keep taking much goes on for as long again: a generation would spend its budget there, too.  Of other
+# rules and patterns the first masks are made, and only if these take much they are tried as well.  What no walk met may
+# still be too much work later.
+#
+# Cost: the first masks of rules and patterns; nothing for most schemas; else that of some 20 masks for each such part,
+# and little more than the budget for all together.
+# Tested by tests/test_fuzz_schemas.py and the rows of the bomb table that meet a limit.
+# ======================================================================================================================
+
+WALKS = 5
+STEPS = 12
+LONGEST = 24  # steps of the walk that is left to chance
+GLANCE = 2  # steps of what does not look like much work
+FRUGAL = 256  # one part in so many of the budget is given back by an operation of a walk; a generation's gives more
+ENOUGH = 3  # one part in so many of the budget, after which no other walk begins
+HALF, OTHERWISE = 2, -1  # a walk that takes more than one part in two is followed by another one from the same budget
+SOME = 32  # one part in so many of it for some steps together, see `_is_even`
+MUCH_OF_ONE, MUCH_OF_NUMBERS = 32, 16  # one part in so many of it for one step; numbers are short
+SUSPECT = 64  # one part in so many of it, for one step: what takes more is tried after all
+_SOON = b"}])\"',:0123456789"  # what a walk prefers that is to end
+_NUMERIC = b"+-.0123456789eE"
+_OPENING = (b"'\"", b"[", b"{")  # what strings, arrays and objects begin with: as each walk behind the second does
+
+Row: TypeAlias = npt.NDArray[np.int32]  # (words,) a mask
+
+
+def rehearse(constraint: CompiledGrammar) -> None:
+    """Begin a few words of each part of a constraint that looks like much work, until its budget is spent once.
+
+    What was begun in the same kernel with no more work allowed is not begun again, nor are patterns of other grammars.
+    Raises: LimitExceeded: one word of one part is too much work, or two that have little in common are.
+    """
+    limit = _limit(constraint)
+    rehearsed, start = _rehearsed(constraint)
+    if rehearsed.get(start, limit + 1) > limit:
+        if constraint.grammar.heavy or _is_suspect(constraint, limit):
+            _rehearse_parts(constraint, limit, rehearsed)
+        rehearsed[start] = limit
+
+
+def _rehearsed(constraint: CompiledGrammar) -> tuple[dict[Hashable, int], int]:
+    """Return what was rehearsed in the kernel of a constraint, and its start there; a full kernel may then go."""
+    kernel, start = constraint.place()
+    return constraint.vocabulary.kernels.rehearsed.setdefault(kernel, {}), start
+
+
+def _rehearse_parts(constraint: CompiledGrammar, limit: int, rehearsed: dict[Hashable, int]) -> None:
+    spent = 0
+    for symbol, part in _heavy_parts(constraint, {known for known, units in rehearsed.items() if units <= limit}):
+        if part is constraint or ENOUGH * spent <= limit:
+            spent += _rehearse_part(part, limit, limit - ENOUGH * spent)
+            if isinstance(symbol, Pattern):
+                rehearsed[symbol] = limit
+
+
+def _rehearse_part(part: CompiledGrammar, limit: int, left: int) -> int:
+    """Walk once, and on while `left` units are not spent so many times; return the units spent."""
+    spent = 0
+    for walk in range(WALKS):
+        if walk and ENOUGH * spent > left:
+            break
+        costs = _walk(part, walk)
+        spent += sum(costs)
+        if HALF * sum(costs) > limit:
+            _walk(part, OTHERWISE)
+        part.budget.refill(limit)
+        if costs and _is_even(costs, limit, numeric=True):
+            break
+    return spent
+
+
+def _limit(constraint: CompiledGrammar) -> int:
+    return NO_LIMIT if constraint.options.max_work is None else constraint.options.max_work
+
+
+def _is_suspect(constraint: CompiledGrammar, limit: int) -> bool:
+    """Say whether one of the first masks of a constraint takes much work; what they took is only given back if not."""
+    if constraint.options.max_work is None:  # nothing is too much
+        return False
+    if SUSPECT * max(_walk(constraint, 0, GLANCE), default=0) > limit:
+        return True
+    constraint.budget.refill(limit)
+    return False
+
+
+def _heavy_parts(constraint: CompiledGrammar, known: Set[Hashable]) -> Iterator[tuple[Symbol | None, CompiledGrammar]]:
+    """Yield the parts of a grammar that look like much work, but for known ones, each with its symbol and as a
+    constraint: what is inside of an embedded machine before the machine itself, as errors name the smallest place; all
+    of it where no part does.
+    """
+    grammar, place = constraint.grammar, constraint.budget.whole
+    if not grammar.heavy:
+        yield None, constraint
+        return
+    for symbol in grammar.heavy:
+        if symbol in known:
+            continue
+        if isinstance(symbol, Embedded):
+            outer = thread.budget
+            try:
+                begin(constraint.budget)
+                parts = list(getattr(symbol.machine, "heavy_parts", _unknown)())
+            finally:
+                thread.budget = outer
+            for part in parts:
+                if part is not None:
+                    yield None, _alone(constraint, Embedded(symbol.name, part), part.place)
+            if not parts:  # a closer look has shown little work
+                continue
+        if len(grammar.rules) == 1 and len(grammar.heavy) == 1:
+            yield symbol, constraint
+        else:
+            yield symbol, _alone(constraint, symbol, place)
+
+
+def _unknown() -> tuple[None]:
+    """Stand for what is inside of a machine that does not say: the whole may be much work."""
+    return (None,)
+
+
+def _alone(constraint: CompiledGrammar, symbol: Symbol, place: str | None) -> CompiledGrammar:
+    """Return a constraint whose grammar is one symbol of a constraint's, to try that symbol by itself."""
+    grammar = Grammar({"start": Rule("start", ((symbol,),))}, adopts=constraint.grammar.adopts)
+    found = type(constraint)(grammar, constraint.vocabulary, replace(constraint.options, spell_missing=True))
+    found.budget.whole = place
+    return found
+
+
+def _is_even(costs: list[int], limit: int, *, numeric: bool) -> bool:
+    """Say whether the steps of a walk take some work, and none of them much: more would show no more."""
+    return SOME * sum(costs) > limit > (MUCH_OF_NUMBERS if numeric else MUCH_OF_ONE) * max(costs)
+
+
+def _is_over(costs: list[int], limit: int, *, numeric: bool) -> bool:
+    """Say whether a walk has shown enough: none of its last steps took much, or it is a number of so many tokens."""
+    return len(costs) >= STEPS and (numeric or MUCH_OF_ONE * max(costs[-STEPS // 2 :]) <= limit)
+
+
+def _walk(constraint: CompiledGrammar, walk: int, most: int = LONGEST) -> list[int]:
+    """Fill the masks along a walk, and return what each step took, in units: walks up to 0 are left to chance,
+    the others hurry to the end, behind what each kind of value begins with.
+    """
+    budget = constraint.budget
+    share, budget.share = budget.share, min(budget.share, _limit(constraint) // FRUGAL)
+    try:
+        return _costs(constraint, walk, most)
+    finally:
+        budget.share = share
+
+
+def _costs(constraint: CompiledGrammar, walk: int, most: int) -> list[int]:
+    costs: list[int] = []
+    budget, limit, numeric = constraint.budget, _limit(constraint), True
+    matcher, picks = Matcher(constraint), None
+    bitmask = np.zeros((1, constraint.vocabulary.words), np.int32)
+    soon = _Soon((*constraint.stop, *_single(constraint.vocabulary.trie, _SOON))) if walk > 0 else None
+    for step in range(min(most, STEPS) if walk > 0 else most):
+        left = budget.left
+        matcher.fill_mask(bitmask)
+        if walk > 1 and step == 0:
+            token = _Soon(tuple(_single(constraint.vocabulary.trie, _OPENING[walk - 2]))).allowed(bitmask[0])
+        elif soon is not None and step > 0:
+            token = _soonest(bitmask[0], soon)
+        else:
+            picks = picks or random.Random(walk)  # PERF: 20 µs, as much as some walks take
+            token = _drawn(bitmask[0], picks)
+        if token is None:
+            break
+        matcher.advance(token)
+        costs.append(max(left - budget.left, 0))
+        numeric = numeric and not (constraint.vocabulary.tokens[token] or b"").strip(_NUMERIC)
+        if _is_even(costs, limit, numeric=numeric) or _is_over(costs, limit, numeric=numeric):
+            break
+        if matcher.is_finished():
+            if walk > 0:
+                break
+            matcher = Matcher(constraint)  # chance has led to the end too soon to show anything
+    return costs
+
+
+def _single(trie: TokenTrie, data: bytes) -> list[int]:
+    """Return the tokens of single bytes."""
+    nodes = [trie.roots[byte] for byte in data]
+    return [int(trie.ids[trie.first[node]]) for node in nodes if node >= 0 and trie.first[node] < trie.first[node + 1]]
+
+
+class _Soon:
+    """Some tokens, in the order in which a walk prefers them."""
+
+    def __init__(self, tokens: tuple[int, ...]) -> None:
+        self._tokens = tokens
+        numbers = np.array(tokens, np.int64)
+        self._words, self._bits_of = numbers >> 5, numbers & 31
+
+    def allowed(self, row: Row) -> int | None:
+        """Return the first of them that is allowed; None: none is.
+
+        PERF: 2 µs; one by one, twenty tokens take 8.
+        """
+        found = (row[self._words] >> self._bits_of) & 1
+        at = int(found.argmax()) if self._tokens else 0
+        return self._tokens[at] if self._tokens and found[at] else None
+
+
+def _soonest(row: Row, soon: _Soon) -> int | None:
+    """Return the first of some tokens that is allowed, or the first of all; None: none is."""
+    found = soon.allowed(row)
+    if found is not None:
+        return found
+    words = np.flatnonzero(row)[:1].tolist()
+    return 32 * words[0] + _bits_of(row[words[0]])[0] if words else None
+
+
+def _drawn(row: Row, picks: random.Random) -> int | None:
+    """Return an allowed token, drawn by the word of the mask that it stands in; None: none is allowed.
+
+    PERF: 10 µs; to unpack the bits and list the tokens takes up to 4 ms.
+    """
+    words = np.flatnonzero(row)
+    if not len(words):
+        return None
+    word = int(words[picks.randrange(len(words))])
+    return 32 * word + picks.choice(_bits_of(row[word]))
+
+
+def _bits_of(word: Any) -> list[int]:
+    return [bit for bit in range(32) if int(word) >> bit & 1]
+
+
+# ======================================================================================================================
+# A typical text of a grammar with schemas: its objects have their keys in the order of the schema, short values, and
+# one item per list.
+#
+# Models write most objects so: of 2,305 pairs of neighbouring keys in the instances of 300 real schemas 97 % are
+# neighbours in the schema.  `warm` visits the states along this text before others, as a search that tries choices by
+# their number would not get far behind the third key.
+#
+# Bytes are only written where the kernel takes them, so that the text is the beginning of a word, whatever the grammar.
+# Tested in tests/test_stored.py.
+# ======================================================================================================================
+
+_LONGEST = 4_000  # bytes of a text
+_LONGEST_VALUE = 100
+_DEEPEST = 6  # containers inside containers, before they are closed as soon as they may be
+_MOST_PARTS = 20_000  # of the schemas that are looked at
+_ENDS = b",}] \n"
+_TEXT_RANK = [(byte in _ENDS, byte in b"\\\t\r", not chr(byte).isalnum(), byte) for byte in range(256)]
+
+Following = Mapping[tuple[str, str], Mapping[str, None]]
+
+
+def following_keys(sources: Iterator[Any]) -> Following:
+    """Return the keys that follow a key in an object, in order, by the key whose value the object (or a list of them)
+    is, and the key before; "" stands for none.
+    """
+    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for source in sources:
+        todo: list[tuple[str, Any]] = [("", source)]
+        for context, part in islice(_growing(todo), _MOST_PARTS):
+            if isinstance(part, Mapping):
+                for names in _named(part, source):
+                    for one, other in pairwise(["", *names]):
+                        found[context, one].setdefault(other)
+                for keyword, inside in part.items():
+                    named = keyword == "properties" and isinstance(inside, Mapping)
+                    todo += inside.items() if named else [("", inside)]
+            elif isinstance(part, (list, tuple)):
+                todo += [("", inside) for inside in part]
+    return found
+
+
+def _growing(parts: list[Any]) -> Iterator[Any]:
+    yield from parts
+
+
+def _named(schema: Mapping[str, Any], source: Any, depth: int = 0) -> Iterator[list[str]]:
+    """Yield the names of the objects that a schema describes, or of those in its lists, a few references on."""
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        yield list(map(str, properties))
+    if depth < _DEEPEST:
+        inner = [_referred(schema.get("$ref"), source), schema.get("items")]
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            parts = schema.get(keyword)
+            inner += parts[:_DEEPEST] if isinstance(parts, list) else []
+        for part in inner:
+            if isinstance(part, Mapping):
+                yield from _named(part, source, depth + 1)
+
+
+def _referred(pointer: Any, source: Any) -> Any:
+    """Return what a reference into the same document means, None if there is nothing such."""
+    if not isinstance(pointer, str) or not pointer.startswith("#/"):
+        return None
+    at = source[0] if isinstance(source, tuple) and source else source
+    for step in pointer[2:].split("/"):
+        at = at.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(at, Mapping) else None
+    return at
+
+
+class TypicalText:
+    """The text while it is written: `step` and `likely` are the kernel's, by state.
+
+    Invariant: `state` is the state behind `text`.
+    """
+
+    def __init__(
+        self, state: int, step: Callable[[int, bytes], int], likely: Callable[[int, bytes], bytes], following: Following
+    ) -> None:
+        self.text, self.state = b"", state
+        self._step, self._likely, self._following = step, likely, following
+        self._open: list[list[str] | None] = []  # of each object the key it belongs to and its last key, None: a list
+
+    def write(self, over: Callable[[], bool]) -> bytes:
+        """Return the text, as far as one was found before it was over."""
+        key, going = "", self._value("")
+        while going and self._open and len(self.text) < _LONGEST and not over():
+            top = self._open[-1]
+            names = self._following.get((top[0], top[1]), ()) if top is not None else ()
+            fresh = self.text.endswith((b"{", b"["))
+            if top is None:
+                going = self._value(key) if fresh and len(self._open) <= _DEEPEST else self._close(b"]")
+                continue
+            name = next((name for name in names if self._member(name, fresh=fresh)), None)
+            if name is None:
+                going = self._close(b"}")
+            else:
+                top[1] = key = name
+                going = self._value(name)
+        return self.text
+
+    def _put(self, piece: bytes) -> bool:
+        """Write a piece, if it may come."""
+        state = self._step(self.state, piece)
+        if state <= 0:
+            return False
+        self.text, self.state = self.text + piece, state
+        return True
+
+    def _member(self, name: str, *, fresh: bool) -> bool:
+        key = b'"' + name.encode("utf-8", "replace") + b'"'
+        commas, colons = ((b"",) if fresh else (b", ", b",")), (b": ", b":")
+        return any(self._put(comma + key + colon) for colon in colons for comma in commas)
+
+    def _close(self, bracket: bytes) -> bool:
+        del self._open[-1]
+        return self._put(bracket)
+
+    def _value(self, key: str) -> bool:
+        """Write a value, of a container its beginning."""
+        deep = len(self._open) >= _DEEPEST
+        if not deep and self._put(b"{"):
+            self._open.append([key, ""])
+        elif not deep and self._put(b"["):
+            self._open.append(None)
+        elif self._put(b'"'):
+            return self._rest(b'"')
+        else:
+            return self._rest(b"")
+        return True
+
+    def _rest(self, quote: bytes) -> bool:
+        """Write the rest of a string, or a number or word."""
+        for count in range(_LONGEST_VALUE):
+            if quote and self._put(quote):
+                return True
+            likely = self._likely(self.state, self.text)
+            if not quote and count and (not likely or any(byte in _ENDS for byte in likely)):
+                return True
+            byte = min(likely, key=_TEXT_RANK.__getitem__, default=None)
+            if byte is None or not self._put(bytes((byte,))):
+                return False
+        return False
+
+
+# ======================================================================================================================
+# Warming: visit the states that a generation will likely get to, so that their masks are known when it does.
+#
+# First the states along a text that has all keys in the order of the schema, see `typical`.  Then the parts that masks
+# are put together of: the edges of all machine states and the masks of texts, see `Preparation`.  Then other states.
+# Texts are tried best first: what is dictated costs nothing, a choice among n continuations costs each of them log n,
+# so required parts and small choices come before the insides of large ones. Where names and values that a schema
+# mentions may be spelled, nothing else is.  Of bytes that lead to one state only one is followed, blanks last.  A text
+# is cut into the tokens that the tokenizer would choose, as far as it is known, and the mask behind each is asked for.
+#
+# Between texts other threads may run; one that waits for the kernel while a mask takes long ends the call, and the next
+# one goes on from there.  Nothing is kept here but the paths: what a visit teaches is in the kernel, within its bound.
+# Visits count against a budget of their own, so that a generation has its own left.
+# ======================================================================================================================
+
+MOST_PLACES = 10_000  # that are remembered, to be written down
+_MOST_FORCED = 200  # bytes that are followed at once
+_SLICE = 0.001  # seconds after which other threads may run
+_SHARE = 8  # part of a constraint's units that one text may take
+_BLANKS = b" \n\r\t"
+_BLANK = 4.0  # what a blank costs, where something else could stand
+_FEW, _MANY = 3, 16  # bytes that are followed where more than so many differ, as in names of an open object
+_MOST_WORDS = 20_000
+_RANK = [(byte >= 128, byte in _BLANKS, byte != 0x20, not chr(byte).isalnum(), byte) for byte in range(256)]
+
+Place = tuple[int, int]  # the place before it, -1: the start; the token between
+# cost, number, the place where the text begins, the text, the state behind it
+_Text = tuple[float, int, int, bytes, int]
+
+
+class Explorer:
+    """The places of a constraint that have been visited, in order; more of them with every `explore`.
+
+    Invariant: `places[i][0] < i`; `_cursors` has a cursor at every place that was visited here.
+    """
+
+    def __init__(self, constraint: CompiledGrammar) -> None:
+        self._constraint = constraint
+        self.places: list[Place] = []
+        self._kernel: Any = None
+        # places that were written down; how many of them have been visited again, and which places these are here
+        self._noted: Sequence[Place] = ()
+        self._again = 0
+        self._found = {-1: -1}
+
+    def _begin(self) -> None:
+        """Forget what belongs to a kernel, and begin in the present one."""
+        if self._kernel is None:
+            self._words = _beginnings(self._constraint)
+        start = _cursor(self._constraint)
+        self._cursors: dict[int, Matcher] = {-1: start}
+        self._numbers: dict[Place, int] = {}
+        self._masked: set[int] = set()
+        self._seen = {start._path[-1]}
+        self._todo: list[_Text] = [(0.0, 0, -1, b"", start._path[-1])]
+        self._row = np.zeros((1, self._constraint.vocabulary.words), np.int32)
+        self._preparation = preparation(self._constraint, start._kernel)
+        self._ahead: list[int] | None = None  # tokens of a typical text that are still to be read, the next one last
+        self._reached = -1  # the place behind those that were
+        # of masks: others need not wait for one that takes long
+        self._patient = self._constraint.options.budget()
+        self._patient.wanted = start._kernel.is_wanted
+        self._kernel = start._kernel  # last: a call that is broken off here is as good as none
+
+    def explore(self, seconds: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> int:
+        """Visit places until there are no more, or a bound is met; return how many masks were asked for.
+
+        Raises: ConstrainedError: no bound is given, or one that is no number.
+        """
+        given = [value for value in (seconds, states) if value is not None]
+        kinds = (int, float)
+        if not given or any(type(value) is bool or not isinstance(value, kinds) or not value >= 0 for value in given):
+            what = f"cannot warm for {shown(seconds)} seconds, {shown(states)} states"
+            raise ConstrainedError(what, because="one of them is a number", instead="warm(0.05), warm(states=100)")
+        try:
+            return self._explore(seconds, states, cancelled)
+        except Preempted:
+            return 0  # others wait for the kernel, or it was emptied: the next call goes on in another
+
+    def _explore(self, seconds: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> int:
+        rest = time.monotonic()
+        until = None if seconds is None else rest + seconds
+        if self._constraint.place()[0] is not self._kernel:
+            self.places, self._found = [], {-1: -1}
+            self._begin()
+        before = len(self._masked)
+
+        def over() -> bool:
+            enough = states is not None and len(self._masked) - before >= states
+            late = until is not None and time.monotonic() >= until
+            return enough or late or (cancelled is not None and cancelled())
+
+        if not (self._read_ahead(over) and self._prepare(states, over) and self._repeat(over)):
+            return len(self._masked) - before
+        while self._todo and len(self.places) < MOST_PLACES and self._has_room() and not over():
+            cost, order, place, text, state = heappop(self._todo)
+            try:
+                with metered(self._budget()):
+                    end = self._read(place, text)
+                    if end is not None:
+                        self._follow(cost, place, text, state, end)
+            except LimitExceeded:
+                continue  # too much work here; elsewhere may be less
+            except Preempted:
+                if self._kernel.is_gone():
+                    raise
+                heappush(self._todo, (cost + 1.0, order, place, text, state))  # what was learned stays
+                break
+            if (now := time.monotonic()) >= rest:
+                time.sleep(0)
+                rest = now + _SLICE
+        return len(self._masked) - before
+
+    def _prepare(self, most: int | None, over: Callable[[], bool]) -> bool:
+        """Make what all masks are made of, at most so many parts; say whether masks may follow."""
+        prepared = 0
+        while self._preparation is not None and prepared != most and self._has_room():
+            if over():
+                return False
+            try:
+                if not self._preparation.go_on(self._budget()):
+                    self._preparation = None
+            except LimitExceeded:
+                pass  # too much work here; elsewhere may be less
+            prepared += 1
+        return True
+
+    def _read_ahead(self, over: Callable[[], bool]) -> bool:
+        """Visit the places along a typical text; say whether there is time left for others."""
+        try:
+            with metered(self._budget()):
+                if self._ahead is None:
+                    self._ahead = self._typical(over)[::-1]
+                    self._mask(self._cursors[-1])
+                while self._ahead and self._has_room():
+                    if over():
+                        return False
+                    found = self._step(self._reached, self._ahead[-1])
+                    if found is None:
+                        self._ahead = []
+                    else:
+                        self._reached = found
+                        self._ahead.pop()
+        except LimitExceeded:
+            self._ahead = []  # too much work here; elsewhere may be less
+        return True
+
+    def _typical(self, over: Callable[[], bool]) -> list[int]:
+        kernel, start = self._kernel, self._cursors[-1]._path[-1]
+        following = following_keys(_sources(self._constraint))
+        text = TypicalText(start, kernel.step_bytes, self._likely, following).write(over)
+        try:
+            return list(self._constraint.vocabulary.tokenize(text)) if text else []
+        except VocabularyError:
+            return []
+
+    def _budget(self) -> Budget:
+        """Return what one text, or one part, may take."""
+        most = self._constraint.options.max_work
+        return Budget(None if most is None else most // _SHARE)
+
+    def _has_room(self) -> bool:
+        """Say whether the kernel may learn more."""
+        constraint, kernel = self._constraint, self._kernel
+        return not kernel.is_full() or constraint.vocabulary.kernels.may_grow(kernel, constraint.options.cache_bytes)
+
+    def _read(self, place: int, text: bytes) -> int | None:
+        """Visit the places along a text, cut into tokens; return the last, None if the vocabulary cannot spell it."""
+        try:
+            tokens = self._constraint.vocabulary.tokenize(text) if text else []
+        except VocabularyError:
+            return None
+        self._mask(self._cursors[place])
+        for token in tokens:
+            found = self._step(place, token)
+            if found is None:
+                return None
+            place = found
+        return place
+
+    def _step(self, place: int, token: int) -> int | None:
+        """Return the place behind a token, visited; None if the token may not stand there."""
+        known = self._numbers.get((place, token))
+        if known is not None:
+            return known
+        cursor = self._cursors[place].copy()
+        try:
+            cursor.advance(token)
+            self._mask(cursor)
+        except Rejected:
+            return None
+        at = len(self.places)
+        self._cursors[at] = cursor
+        self.places.append((place, token))
+        self._numbers[place, token] = at
+        return at
+
+    def _mask(self, cursor: Matcher) -> None:
+        state = cursor._path[-1]
+        if state >= 0 and state not in self._masked:
+            cursor._kernel.fill(state, self._row, 0, self._patient)
+            self._masked.add(state)
+
+    def _follow(self, cost: float, place: int, text: bytes, state: int, end: int) -> None:
+        """Note the texts that go on from `text`: one for each likely next byte or token, with what is forced behind
+        it.
+        """
+        kernel = self._kernel
+        names = sorted(kernel.named_tokens(state))
+        bytes_ = self._choices(state, text)
+        cost += log(max(len(names) + len(bytes_), 1))
+        for token in names:
+            behind = self._step(end, token)
+            if behind is not None:
+                self._find(cost, behind, b"", self._cursors[behind]._path[-1])
+        for byte in bytes_:
+            run, at = bytearray((byte,)), kernel.step_byte(state, byte)
+            while (
+                len(run) < _MOST_FORCED
+                and at not in self._seen
+                and not kernel.is_final(at)
+                and not kernel.named_tokens(at)
+            ):
+                only = self._likely(at, text + run)
+                if len(only) != 1:
+                    break
+                run += only
+                at = kernel.step_byte(at, only[0])
+            self._find(cost + _BLANK * (byte in _BLANKS), place, text + run, at)
+
+    def _choices(self, state: int, text: bytes) -> list[int]:
+        """Return the bytes that are followed: those of known names and values, where some may stand; else the first few
+        that differ.
+        """
+        differ: dict[int, int] = {}
+        for byte in sorted(self._likely(state, text), key=_RANK.__getitem__):
+            differ.setdefault(self._kernel.step_byte(state, byte), byte)
+            if len(differ) > _MANY:
+                return list(differ.values())[:_FEW]
+        return list(differ.values())
+
+    def _likely(self, state: int, text: bytes) -> bytes:
+        """Return the bytes that may come next, those of known names and values alone where there are such."""
+        known = self._words.get(text.rpartition(b'"')[2], b"")
+        return bytes(byte for byte in known if self._kernel.step_byte(state, byte)) or self._kernel.next_bytes(state)
+
+    def _find(self, cost: float, place: int, text: bytes, state: int) -> None:
+        if state >= 0 and state not in self._seen:
+            self._seen.add(state)
+            heappush(self._todo, (cost, len(self._seen), place, text, state))
+
+    # -- places that were written down ---------------------------------------------------------------------------------
+
+    def visited(self) -> list[Place]:
+        """Return the places that have been visited, those that were written down included."""
+        return self.places if self._again == len(self._noted) else list(self._noted)
+
+    def remember(self, places: Sequence[Any]) -> None:
+        """Note places that were written down, to visit them before others.
+
+        Raises: ConstrainedError: they are no places.
+        """
+        if len(places) > MOST_PLACES + _MOST_FORCED:
+            raise ConstrainedError(f"{len(places):,} places to visit", instead=f"at most {MOST_PLACES:,}")
+        for at, place in enumerate(places):
+            if not _is_place(place, at):
+                raise ConstrainedError(
+                    "no place to visit",
+                    where=f"number {at}",
+                    because=f"it is {shown(place)}",
+                    instead="[the place before it, a token]",
+                )
+        self._noted, self._again = [(before, token) for before, token in places], 0
+        self._found = {-1: -1}
+
+    def _repeat(self, over: Callable[[], bool]) -> bool:
+        """Visit the places that were noted; say whether there is time left for others."""
+        while self._again < len(self._noted) and self._has_room():
+            if over():
+                return False
+            before, token = self._noted[self._again]
+            self._again += 1
+            if before in self._found:
+                try:
+                    with metered(self._budget()):
+                        found = self._step(self._found[before], token)
+                except LimitExceeded:
+                    continue
+                except Preempted:
+                    self._again -= 1
+                    raise
+                if found is not None:
+                    self._found[self._again - 1] = found
+        return True
+
+
+def _cursor(constraint: CompiledGrammar) -> Matcher:
+    """Return a cursor whose work is counted for itself."""
+    cursor = Matcher(constraint)
+    cursor._budget = constraint.options.budget()
+    return cursor
+
+
+def _beginnings(constraint: CompiledGrammar) -> dict[bytes, set[int]]:
+    """Return the beginnings of the names and values that the grammar's schemas mention, and the bytes behind each; a
+    quote stands behind the last.
+    """
+    found: dict[bytes, set[int]] = defaultdict(set)
+    todo = list(_sources(constraint))
+    for part in todo:  # which grows
+        if len(todo) > _MOST_WORDS:
+            break
+        if isinstance(part, Mapping):
+            for word in (*part.get("properties", ()), *_texts(part.get("enum")), *_texts([part.get("const")])):
+                spelled = str(word).encode("utf-8", "replace")[:_MOST_FORCED] + b'"'
+                for end, byte in enumerate(spelled):
+                    found[spelled[:end]].add(byte)
+            todo += part.values()
+        elif isinstance(part, (list, tuple)):
+            todo += part
+    return found
+
+
+def _sources(constraint: CompiledGrammar) -> Iterator[Any]:
+    """Yield the schemas of a grammar, each with the documents that it may refer to."""
+    machines = [symbol.machine for symbol in constraint.grammar.symbols() if isinstance(symbol, Embedded)]
+    machines += [inner for machine in machines for inner in getattr(machine, "machines", ())]
+    return (getattr(machine, "source", ()) for machine in machines)
+
+
+def _texts(values: Any) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, (list, tuple)) else []
+
+
+def _is_place(value: Any, at: int) -> bool:
+    """Say whether something is the place of that number, as it was written down."""
+    if type(value) is not list and type(value) is not tuple or len(value) != 2:
+        return False
+    before, token = value
+    return type(before) is int and -1 <= before < at and (token >= 0 if type(token) is int else number(token) >= 0)

@@ -1,1 +1,0 @@
-"""The readable twin of the compiled kernel: a pushdown automaton over bytes, determinised lazily."""
