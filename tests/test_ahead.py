@@ -68,7 +68,7 @@ def without(monkeypatch):
 
     def made(schema, **options):
         with monkeypatch.context() as patched:
-            patched.setattr(ahead, "MOST", 0)
+            patched.setattr(ahead, "MOST_AHEAD", 0)
             return compiled(schema, **options)
 
     return made
@@ -76,7 +76,7 @@ def without(monkeypatch):
 
 @pytest.mark.parametrize("name", LARGE)
 def test_masks_are_those_of_a_constraint_that_nothing_was_made_for(name, without):
-    assert c.Grammar.from_json_schema(LARGE[name]).reading_units > ahead.SMALL
+    assert c.Grammar.from_json_schema(LARGE[name]).reading_units > ahead.SMALL_READING
     prepared, plainly, plain = compiled(LARGE[name]), without(LARGE[name]), compiled(LARGE[name], kernel="plain")
     for seed in range(4):
         found = masks(prepared, seed)
@@ -125,7 +125,7 @@ def test_what_is_made_ahead_is_bounded_and_taken_off_what_may_be_spent(name, mos
     before = constraint.budget.left
     ahead.prepare(constraint)
     units = ahead.units_ahead(constraint)
-    room = ahead.MOST if most is None else min(ahead.MOST, most // ahead.SHARE)
+    room = ahead.MOST_AHEAD if most is None else min(ahead.MOST_AHEAD, most // ahead.AHEAD_SHARE)
     assert 0 <= units <= min(room, ahead.AGAIN * grammar.reading_units)
     assert [budget.limit for budget in spent] == [units + room] * (units > 0)
     assert before - constraint.budget.left == sum(budget.limit - max(0, budget.left) for budget in spent) <= units + room
@@ -138,7 +138,7 @@ def test_a_generation_spends_no_more_in_all_than_if_nothing_were_made(name, with
     for make in (compiled, compiled, without):  # the first loads tables, which no cache forgets
         caches.clear()
         constraint = make(LARGE[name])
-        allowed = ahead.units_ahead(constraint) + ahead.MOST
+        allowed = ahead.units_ahead(constraint) + ahead.MOST_AHEAD
         masks(constraint, 1)
         left.append(constraint.budget.left)
     assert left[1] >= left[2] - allowed
@@ -155,7 +155,7 @@ def test_deadlines_and_whoever_cancels_end_it_without_an_error(monkeypatch):
     monkeypatch.setattr(ahead, "preparation", lambda *_: Endless())
     asked = compiled(LARGE["patterns"], deadline=9.5, cancelled=list)
     assert given == [{"deadline": 9.5, "cancelled": list}]
-    assert 0 < asked.options.max_work - asked.budget.left < 2 * ahead.MOST
+    assert 0 < asked.options.max_work - asked.budget.left < 2 * ahead.MOST_AHEAD
 
 
 def test_what_cannot_be_made_is_said_where_it_matters(monkeypatch):
@@ -172,7 +172,7 @@ def test_what_was_begun_is_the_last(monkeypatch):
     constraint = compiled(LARGE["conjunctions"])
     units = ahead.units_ahead(constraint)
     spent = constraint.options.max_work - constraint.budget.left  # compiling takes some, too
-    assert units <= spent < units + 1_000 < ahead.MOST
+    assert units <= spent < units + 1_000 < ahead.MOST_AHEAD
 
 
 class Endless:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from typing import Literal
@@ -90,27 +91,13 @@ def _masks(constraint, seed=0):
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_what_is_loaded_is_what_was_saved(name, tmp_path):
     constraint = c.compile(GRAMMARS[name], VOCABULARY)
-    constraint.warm(states=5)
     constraint.save(tmp_path / "c.json")
     again = c.Constraint.load(tmp_path / "c.json", VOCABULARY)
     assert again.grammar.fingerprint == constraint.grammar.fingerprint
     assert (again.widened, again.narrowed, again.stop) == (constraint.widened, constraint.narrowed, constraint.stop)
-    assert again.visited() == constraint.visited()
     assert [_masks(again, seed) for seed in range(3)] == [_masks(constraint, seed) for seed in range(3)]
     again.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "c.json").read_bytes()
-
-
-def test_what_was_visited_is_visited_first_after_loading(tmp_path):
-    constraint = c.compile(GRAMMARS["schema"], VOCABULARY)
-    constraint.warm(states=60)
-    constraint.save(tmp_path / "c.json")
-    fresh = c.Vocabulary(VOCABULARY.tokens, VOCABULARY.special, VOCABULARY.stop, VOCABULARY.size)
-    again = c.Constraint.load(tmp_path / "c.json", fresh)
-    assert again.warm(states=10) == 10
-    assert again.visited() == constraint.visited()
-    again.warm(states=200)
-    assert again.visited()[: len(constraint.visited())] == constraint.visited() != again.visited()
 
 
 def test_a_format_of_ones_own_is_handed_over(tmp_path):
@@ -183,8 +170,6 @@ DAMAGES = {
         lambda d: {**d, "vocabulary": {"fingerprint": "00", "size": 300}},
         "the file is for another vocabulary",
     ),
-    "places that are none": (lambda d: {**d, "visited": [[0, 5]]}, "no place to visit at number 0"),
-    "tokens that are none": (lambda d: {**d, "visited": [[-1, "x"]]}, "no place to visit at number 0"),
     "spell_missing": (lambda d: {**d, "spell_missing": "yes"}, "spell_missing is missing"),
 }
 
@@ -243,10 +228,9 @@ def test_warming_changes_no_mask_and_can_be_interrupted(name, kernel):
         for _ in range(2)
     )
     calls = []
-    first = warm.warm(states=100, cancelled=lambda: calls.append(0) or len(calls) > 3)
-    assert len(calls) == 4
-    assert first + warm.warm(states=20) >= 20
-    assert len(warm.visited()) == len(set(warm.visited())) > 3
+    warm.warm(states=100, cancelled=lambda: calls.append(0) or len(calls) > 3)
+    assert len(calls) <= 4
+    warm.warm(states=20)
     assert [_masks(warm, seed) for seed in range(3)] == [_masks(cold, seed) for seed in range(3)]
 
 
@@ -257,16 +241,6 @@ def test_warming_ends_where_nothing_is_new_and_needs_a_bound():
     for wrong in ({}, {"seconds": -1}, {"states": True}, {"seconds": float("nan")}):
         with pytest.raises(c.ConstrainedError, match="cannot warm for"):
             constraint.warm(**wrong)
-
-
-def test_warming_goes_for_what_a_schema_mentions():
-    schema = {"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}, "size": {"type": "integer"}}}
-    constraint = c.compile(c.Grammar.from_json_schema(schema), VOCABULARY)
-    constraint.warm(states=150)
-    reached = {-1: b""}
-    for at, (before, token) in enumerate(constraint.visited()):
-        reached[at] = reached[before] + VOCABULARY.tokens[token]
-    assert {b'{"size":', b'{"colour":"blue"'} <= set(reached.values())
 
 
 NESTED = {
@@ -287,13 +261,11 @@ NESTED = {
 def test_a_typical_text_has_the_keys_in_the_order_of_the_schema(whitespace, kernel):
     constraint = c.compile(c.Grammar.from_json_schema(NESTED, whitespace=whitespace), VOCABULARY, kernel=kernel)
     constraint.warm(states=80)
-    reached = {-1: b""}
-    for at, (before, token) in enumerate(constraint.visited()):
-        reached[at] = reached[before] + VOCABULARY.tokens[token]
+    reached = constraint._warming()._cursor.text()
     wanted = (b'{"zone": {"name": "", "big": false}, "id": "000", "list": [{"kind": "a", "a": {}}], "count": 7, "next": '
               b'{"zone": ')
     wanted = wanted if whitespace == "flexible" else wanted.replace(b" ", b"")
-    assert any(wanted.startswith(text) and len(text) > 60 for text in reached.values()), max(reached.values(), key=len)
+    assert len(os.path.commonprefix([wanted, reached])) > 60, reached
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
@@ -374,7 +346,6 @@ def _damaged(random_, value, depth=0):
 def test_whatever_is_changed_in_a_file_the_error_is_ours(name, tmp_path):
     path, random_ = tmp_path / "c.json", random.Random(7)
     constraint = c.compile(GRAMMARS[name], VOCABULARY)
-    constraint.warm(states=5)
     constraint.save(path)
     sound = json.loads(path.read_text())
     # never right: the grammar is made, and refused at the very end

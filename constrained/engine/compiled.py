@@ -13,7 +13,7 @@ test_work.py.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -29,7 +29,7 @@ from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
 if TYPE_CHECKING:
     from constrained.engine.budget.completion import Completions
     from constrained.engine.matcher import Matcher
-    from constrained.engine.prepare import Explorer
+    from constrained.engine.prepare import Warming
     from constrained.grammar import Grammar
 
 
@@ -243,7 +243,7 @@ class CompiledGrammar:
         self.budget.whole = _named(grammar)
         self._kernel_class = kernel_class(options.kernel)
         self._completions: Completions | None = None
-        self._explorer: Explorer | None = None
+        self._warmed: Warming | None = None
         outer = thread.budget
         try:
             begin(self.budget)
@@ -342,31 +342,22 @@ class CompiledGrammar:
     def warm(
         self, seconds: float | None = None, *, states: int | None = None, cancelled: Callable[[], bool] | None = None
     ) -> int:
-        """Make what all masks are made of, then visit the states that a generation will likely get to, so that their
-        masks are known; return how many were visited.
+        """Make the masks along a typical text of the grammar's schemas, then what all masks are made of; return how
+        many states were visited.
 
-        It ends after so many seconds or states, when `cancelled()` is true, or when nothing new is found (of most
-        schemas with free texts: soon) or would fit into the cache; a further call goes on from there.  For a server: in
-        a thread of its own, while the model computes.
+        It ends after so many seconds or states, when `cancelled()` is true, or when nothing is left or would fit into
+        the cache; a further call goes on from there.  For a server: in a thread of its own, while the model computes.
         Cost: that of the masks; other threads may run between any two.
         Raises: ConstrainedError: no bound is given, or one that is no number.
         """
-        return self._explored().explore(seconds, states, cancelled)
+        return self._warming().go_on(seconds, states, cancelled)
 
-    def visited(self) -> list[tuple[int, int]]:
-        """Return the places that `warm` has found, here or before `save`: (number of the one before or -1, token)."""
-        return [] if self._explorer is None else self._explorer.visited()
+    def _warming(self) -> Warming:
+        if self._warmed is None:
+            from constrained.engine.prepare import Warming
 
-    def remember(self, places: Sequence[Any]) -> None:
-        """Note written places, which `warm` visits first.  Raises: ConstrainedError: they are no places."""
-        self._explored().remember(places)
-
-    def _explored(self) -> Explorer:
-        if self._explorer is None:
-            from constrained.engine.prepare import Explorer
-
-            self._explorer = Explorer(self)
-        return self._explorer
+            self._warmed = Warming(self)
+        return self._warmed
 
     def place(self) -> tuple[Kernel, int]:
         """Return the kernel in use, a fresh one where it is full, and the state before words."""

@@ -6,7 +6,6 @@ compare: the grammar and the vocabulary must have the fingerprints that the file
 no other file and cannot make a mask allow what the grammar does not; the worst it can do is ask for much work, which is
 bounded by the loader's bounds and not by the file's.
 
-The places that `Constraint.warm` has visited are written as paths of tokens; `warm` visits them first after loading.
 Refused: to visit them at once, which takes ten times as long as all else; to keep states and masks, which nothing short
 of making them again could check.
 
@@ -69,7 +68,7 @@ def save(
     content = {
         "constrained": FORMAT, "grammar": {"fingerprint": grammar.fingerprint, "parts": parts},
         "vocabulary": {"fingerprint": constraint.vocabulary.fingerprint, "size": constraint.vocabulary.size},
-        "spell_missing": constraint.options.spell_missing, "visited": constraint.visited()}
+        "spell_missing": constraint.options.spell_missing}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if len(data := text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         raise ConstrainedError(
@@ -115,9 +114,7 @@ def load(
             "the file's grammar is another one today", where=str(path),
             because="what its calls make has another fingerprint: it was written by another version, or changed",
             instead="compile again, and save")
-    constraint = kind(grammar, table, CompileOptions(spell_missing=content["spell_missing"], **options))
-    constraint.remember(content["visited"])
-    return constraint
+    return kind(grammar, table, CompileOptions(spell_missing=content["spell_missing"], **options))
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
@@ -154,7 +151,7 @@ def _content(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
         raise _damaged(path, "it is no JSON") from error
     if not isinstance(content, dict) or content.get("constrained") != FORMAT:
         raise _damaged(path, f"it does not begin as one, with \"constrained\": {FORMAT}")
-    shapes = {"grammar": dict, "vocabulary": dict, "spell_missing": bool, "visited": list}
+    shapes = {"grammar": dict, "vocabulary": dict, "spell_missing": bool}
     wrong = [name for name, kind in shapes.items() if type(content.get(name)) is not kind]
     texts = [content[part].get("fingerprint") for part in ("grammar", "vocabulary") if not wrong]
     if wrong or set(map(type, texts)) != {str} or type(content["grammar"].get("parts")) is not list:

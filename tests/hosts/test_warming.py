@@ -55,7 +55,7 @@ def test_constraints_are_served_in_turns_while_others_are_asked():
         for thread in threads:
             thread.join()
         assert warmer.wait(60)
-    assert all(found.visited() for found in many)
+    assert all(found._warmed for found in many)
     assert masks(many[-1]) == masks(constraint({**SCHEMA, "maxProperties": 5}))
 
 
@@ -102,7 +102,7 @@ def test_the_child_of_a_fork_begins_anew():
         if not child:
             found = constraint()
             warmer.add(found)
-            os._exit(0 if warmer.wait(60) and found.visited() else 1)
+            os._exit(0 if warmer.wait(60) and found._warmed else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -111,4 +111,4 @@ def test_requests_hand_over_what_is_new():
         requests = Requests(VOCABULARY, warmer)
         found = requests.constraint({"json": '{"enum": ["a", 1]}'})
         assert warmer.wait(60)
-        assert found.visited() and requests.constraint({"json": '{"enum": ["a", 1]}'}) is found
+        assert found._warmed and requests.constraint({"json": '{"enum": ["a", 1]}'}) is found
