@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 from typing import Literal
@@ -265,7 +264,7 @@ def test_a_typical_text_has_the_keys_in_the_order_of_the_schema(whitespace, kern
     wanted = (b'{"zone": {"name": "", "big": false}, "id": "000", "list": [{"kind": "a", "a": {}}], "count": 7, "next": '
               b'{"zone": ')
     wanted = wanted if whitespace == "flexible" else wanted.replace(b" ", b"")
-    assert len(os.path.commonprefix([wanted, reached])) > 60, reached
+    assert wanted[:61] == reached[:61], reached
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
