@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from constrained import Vocabulary
-from constrained.integrations.servers.warming import Warmer
+from constrained.integrations.servers import Warmer
 
 from . import vocabularies
 from .cases import Case, format_cases, text_of

@@ -127,7 +127,7 @@ def arrays_steps(constraint: Any, ids: list[int], length: int) -> float:
 
 def cursor_steps(constraint: Any, ids: list[int], length: int) -> float:
     """Return a step of a request in a serving engine: accept a token, fill a row of the mask."""
-    from constrained.integrations.servers.cursor import Cursor
+    from constrained.integrations.servers import Cursor
 
     cursor, row = Cursor(constraint.matcher()), np.zeros((1, constraint.vocabulary.words), np.int32)
     cursor.accept(ids[:length])

@@ -34,7 +34,7 @@ from importlib import metadata
 from typing import Any
 
 from constrained import ChatFormat, ConstrainedError, Vocabulary
-from constrained.integrations.servers.requests import Requests
+from constrained.integrations.servers import Requests
 
 from .stranger import schema, tools
 
@@ -59,7 +59,7 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request: what `servers.requests` reads (empty: free text), who says whether a text is right, and its limits."""
+    """A request: what `servers` reads (empty: free text), who says whether a text is right, and its limits."""
 
     kind: str
     request: Mapping[str, Any]

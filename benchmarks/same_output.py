@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--without-ray", action="store_true")
     options = parser.parse_args(arguments)
-    from constrained.integrations.servers.ray_data import run
+    from constrained.integrations.ray_data import run
 
     rows = [
         {"name": name, "mode": mode, "seed": seed}

@@ -9,8 +9,7 @@ import pytest
 from constrained import Grammar, GrammarError, LimitExceeded, Vocabulary, compile, regex
 from constrained.formats.tools import read_tools
 from constrained.grammar.lark.printer import _LarkWriter
-from constrained.integrations.exporting.characters import _CharacterWriter
-from constrained.integrations.exports import export
+from constrained.integrations.exports import _CharacterWriter, export
 from constrained.schema.embedding import EmbeddedSchema
 from constrained.schema.machines.distinct import whole_of
 from constrained.schema.normal.counts import matched

@@ -14,7 +14,7 @@ import typer
 
 from constrained.cli.hub import ask_hub, unloadable
 from constrained.errors import ConstrainedError, SchemaError, said_by
-from constrained.integrations.servers.ray_data import unread
+from constrained.integrations.ray_data import unread
 
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary

@@ -31,8 +31,8 @@ from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, VocabularyError
 from constrained.grammar import Grammar
-from constrained.integrations.servers.cursor import Cursor, log_end
-from constrained.integrations.servers.masks import forbid
+from constrained.integrations.masks import forbid
+from constrained.integrations.servers import Cursor, log_end
 
 _VERSIONS = "transformers 5.23"
 _KNOWN = 4_096  # requests

@@ -1,7 +1,7 @@
 """llama-cpp-python: ``llama(prompt, logits_processor=LogitsProcessorList([logits_processor(constraint)]))``.
 
 An error inside a processor would be printed and passed over, and the generation go on without a constraint; so none is
-raised there: what cannot be worked out ends the text, and the log says why (`servers.cursor`).  Beside ``logit_bias``
+raised there: what cannot be worked out ends the text, and the log says why (`servers`).  Beside ``logit_bias``
 the host never calls its processors (llama-cpp-python 0.3.36); say what should be unlikely in another way.
 
 Tested in tests/hosts/test_local.py, with the package and a model of random weights where it is installed.
@@ -18,11 +18,11 @@ import numpy.typing as npt
 from constrained.engine.compiled import CompiledGrammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import VocabularyError
-from constrained.integrations.sequences.one_sequence import OneSequence, masked
+from constrained.integrations.rows import OneSequence, masked
 
 
 class GrammarProcessor:
-    """Sets the scores of forbidden tokens to -inf; for one generation at a time, see `sequences.one_sequence`."""
+    """Sets the scores of forbidden tokens to -inf; for one generation at a time, see `rows`."""
 
     def __init__(
         self, constraint: CompiledGrammar, prompt_length: int | None = None, max_new_tokens: int | None = None

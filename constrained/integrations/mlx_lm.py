@@ -16,11 +16,11 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from constrained.engine.compiled import CompiledGrammar
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.integrations.sequences.one_sequence import OneSequence
+from constrained.integrations.rows import OneSequence
 
 
 class GrammarProcessor:
-    """Sets the logits of forbidden tokens to -inf; for one generation at a time, see `sequences.one_sequence`."""
+    """Sets the logits of forbidden tokens to -inf; for one generation at a time, see `rows`."""
 
     def __init__(
         self, constraint: CompiledGrammar, prompt_length: int | None = None, max_new_tokens: int | None = None

@@ -25,9 +25,8 @@ from sglang.srt.constrained.base_grammar_backend import (
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError
-from constrained.integrations.servers.cursor import Cursor, log_end
-from constrained.integrations.servers.masks import forbid
-from constrained.integrations.servers.requests import Requests
+from constrained.integrations.masks import forbid
+from constrained.integrations.servers import Cursor, Requests, log_end
 
 NAME = "constrained"
 

@@ -1,4 +1,4 @@
-"""Constraints → a `transformers.LogitsProcessor`, and drafts of what the grammar dictates.
+"""transformers: constraints → a `LogitsProcessor`, drafts of what the grammar dictates, observers of a generation.
 
 `generate` calls a processor with whole sequences, in whatever order suits it; `rows` finds the matcher of each by what
 it says.  Nothing is changed in place, because hosts reuse the tensors that they pass (prompt lookup did 7 forward
@@ -18,39 +18,64 @@ passes instead of 3 over a processor that writes into its argument).
 
 "The shape shrank, so it is new" was refused: with an assistant the lengths go 1, 2, 3, 4, 5, 1, 2, ….
 
-Tests: tests/hosts runs every mode of `generate` on the embedded model.
+Reading the callers on the stack is the only way to tell one `generate` from the next: it offers no hook, and its
+arguments may be equal.  What is not found there is reported as missing, and whoever asked does without.
+
+**Drafts**: one forward pass over tokens that are likely to come, handed out one by one.  transformers' own loop
+(`_sample`) draws every token from the logits of its position, one multinomial at a time; all that changes is where the
+logits come from.  A pass reads the tokens that are there and a draft of what may follow; as long as the tokens that are
+drawn are those of the draft, the next logits are known already.  At the first other token the rest of the draft is cut
+from the cache.  So the same random numbers go to the same tokens as without drafts, and what is written is the same.
+transformers' assisted decoding was refused: it draws all tokens of a draft at once, which takes other random numbers
+from the generator, so that a sampled text depended on the drafts.
+
+**Observers**: a streamer of a chat format's events, and an end at the first whole word.
+
+    streamer = EventStreamer(chat, vocabulary, tools)
+    options = {**inputs, **constraint.generation_kwargs(max_new_tokens=200), "streamer": streamer}
+    Thread(target=model.generate, kwargs=options).start()
+    for event in streamer: ...          # TextDelta, CallStarted, ArgumentDelta, CallFinished, …
+    streamer.message                    # the whole turn
+
+Tests: tests/hosts runs every mode of `generate` on the embedded model (test_transformers_*, test_watching);
+`python -m constrained.benchmarks.same_output`.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import warnings
-from collections.abc import Collection, Sequence
+import weakref
+from collections.abc import Callable, Collection, Iterator, Sequence
+from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import Cache, GenerationMixin, LogitsProcessor, LogitsProcessorList, StoppingCriteriaList
+from transformers import (
+    Cache,
+    GenerationMixin,
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
+from transformers.generation.streamers import BaseStreamer
+from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from constrained.engine.compiled import CompiledGrammar
-from constrained.engine.matcher import Matcher
+from constrained.engine.matcher import Matcher, fill_masks
 from constrained.engine.tokens.bitmask import lacks_memory
-from constrained.errors import ConstrainedError, VocabularyError
-from constrained.integrations.sequences.calls import (
-    appends,
-    calling,
-    depth,
-    generation_config,
-    stopping_criteria,
-    streamer,
-)
-from constrained.integrations.sequences.drafts import ModelThatReadsAhead
-from constrained.integrations.sequences.generation import Emptiness, Generation, WordEnd, filled
-from constrained.integrations.sequences.rows import Ids, Row, budgets_of
-from constrained.integrations.servers.masks import masked
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, NothingAllowed, VocabularyError
+from constrained.formats import ChatFormat, Message
+from constrained.integrations.masks import masked
+from constrained.integrations.rows import Ids, Row, Rows, budgets_of
+from constrained.integrations.servers import allow
 
 _PADDED = 1024  # ids by which models' logits may be wider than their tokenizers, or an eighth
 MaxNewTokens: TypeAlias = int | Sequence[int | None] | Literal["generate"] | None
@@ -207,7 +232,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     def _started(self, ids: Ids, processors: LogitsProcessorList | None, frame: FrameType | None) -> Generation:
         """Return a new generation, with the tokens that its words may have."""
         length, budgets = ids.shape[1] if self.prompt_length is None else self.prompt_length, self._budgets
-        limit = getattr(generation_config(frame), "max_length", None)
+        limit = getattr(argument(frame, "generation_config"), "max_length", None)
         if self.max_new_tokens == "generate" and isinstance(limit, int):
             budgets = budgets_of(self.constraints, max(0, limit - length))
         return Generation(self.constraints, budgets, ids, length, processors)
@@ -216,7 +241,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         """Note what `generate` writes behind an end; where it does not know all ends, end rows in its place and warn
         once.
         """
-        config = generation_config(frame)
+        config = argument(frame, "generation_config")
         if config is None:
             return
         known = _ids_of(getattr(config, "eos_token_id", None))
@@ -224,7 +249,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         generation.behind = (*known, *_ids_of(getattr(config, "pad_token_id", None))) or generation.behind
         if not missing:
             return
-        stops = stopping_criteria(frame)
+        stops = criteria_of(frame)
         if stops is not None:
             stops.append(WordEnd(generation))
         if not self._warned:
@@ -284,15 +309,8 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         bitmask[active] = masks
         for row, bits in zip(rows, bitmask):
             if row.ended:
-                _allow(bits, {token for token in behind if token < vocabulary.size})
+                allow(bits.view(np.uint32), behind)
         return bitmask
-
-
-def _allow(bits: npt.NDArray[np.int32], tokens: Collection[int]) -> None:
-    """Set the bits of some tokens in a row, (words,) int32."""
-    unsigned = bits.view(np.uint32)
-    for token in tokens:
-        unsigned[token >> 5] |= np.uint32(1 << (token & 31))
 
 
 def _listed(constraints: CompiledGrammar | Sequence[CompiledGrammar | None]) -> tuple[CompiledGrammar | None, ...]:
@@ -346,8 +364,8 @@ def grammar_candidates(
     custom_generate=grammar_candidates)``.
 
     What has to come (`Matcher.forced_tokens`) is read by the model in one forward pass, beside the token before it.
-    The text is the same as without, greedy or sampled: every token is drawn by itself, in order (`sequences.drafts`);
-    a tool call of 15 tokens took 6 passes instead of 15.  One sequence at a time, with a cache that can be cut.  Where
+    The text is the same as without, greedy or sampled: every token is drawn by itself, in order; a
+    tool call of 15 tokens took 6 passes instead of 15.  One sequence at a time, with a cache that can be cut.  Where
     hidden states or attentions are asked for, nothing is drafted.
 
     Raises: ConstrainedError: no grammar among the processors; a batch; a cache that cannot be cut; a version of
@@ -369,7 +387,7 @@ def grammar_candidates(
         logits_processor=logits_processor,
         stopping_criteria=stopping_criteria,
         generation_config=generation_config,
-        streamer=streamer(sys._getframe(1)),
+        streamer=argument(sys._getframe(1), "streamer"),  # which `generate` does not hand on
         **options,
     )
     ahead.finish(getattr(found, "sequences", found).shape[1])
@@ -403,3 +421,349 @@ def _drafting(input_ids: torch.Tensor, logits_processor: LogitsProcessorList, ca
             instead="a dynamic cache, or generate without custom_generate",
         )
     return processor
+
+
+# -- one call of generate ----------------------------------------------------------------------------------------------
+
+
+class Generation:
+    """What is known about one call of `generate`: where the prompts end, and the matchers of its rows."""
+
+    def __init__(
+        self, constraints: Sequence[CompiledGrammar | None], budgets: Sequence[int | None], prompts: Ids, length: int,
+        processors: LogitsProcessorList | None,
+    ) -> None:
+        self.length = length
+        self.prompts = {row.tobytes() for row in prompts[:, : self.length]}
+        self.stop = frozenset(
+            token for constraint in constraints if constraint is not None for token in constraint.stop
+        )
+        self.behind: Collection[int] = self.stop  # ids that may come behind the end
+        self.unchecked: Emptiness | None = None
+        self._list = None if processors is None else weakref.ref(processors)
+        self._rows = Rows(constraints, budgets)
+        self._shown: tuple[Ids, Ids] | None = None  # ids and their view behind the prompts that `Rows` was asked about
+        self._appender: weakref.ref[LogitsProcessorList] | None = None  # what showed the rows last, and only appends
+
+    def is_running(self) -> bool:
+        """Say whether the list of processors that started this generation still exists."""
+        return self._list is not None and self._list() is not None
+
+    def continues(self, ids: Ids) -> bool:
+        """Say whether every row is a prompt of this generation with what its rows said last, or with one token more."""
+        if ids.shape[1] < self.length or any(row[: self.length].tobytes() not in self.prompts for row in ids):
+            return False
+        self._shown = ids, ids[:, self.length :]
+        return self._rows.continues(self._shown[1])
+
+    def check(self) -> None:
+        """Raise NothingAllowed where the step before left a row without a token, if nobody has looked yet."""
+        if self.unchecked is not None:
+            left, self.unchecked = self.unchecked, None
+            left.check()
+
+    def rows(self, ids: Ids, appender: LogitsProcessorList | None = None) -> list[Row]:
+        """Return the state of every row.  appender: the list of processors that shows them, where its host does nothing
+        but append to them.
+        """
+        if ids.shape[1] < self.length:
+            raise ConstrainedError(
+                f"a sequence of {ids.shape[1]} tokens is shorter than its prompt",
+                because=f"prompt_length is {self.length}",
+                instead="count padding, leave out what comes after the prompt",
+            )
+        self._appender = None if appender is None else weakref.ref(appender)
+        shown, self._shown = self._shown, None
+        return self._rows.see(shown[1] if shown is not None and shown[0] is ids else ids[:, self.length :])
+
+    def grown(self, input_ids: torch.Tensor, appender: LogitsProcessorList) -> list[Row] | None:
+        """Return the state of every row where nobody has shown others since `appender` did, which has one id a row more
+        now; None: look at all of them.
+
+        Cost: one id a row is copied to the CPU and read, however long they are.
+        """
+        count, length = input_ids.shape
+        known = self._appender is not None and self._appender() is appender
+        if not known or self._rows.seen() != (count, length - self.length - 1):
+            return None
+        last = input_ids.numpy()[:, -1] if input_ids.device.type == "cpu" else input_ids[:, -1].cpu().numpy()
+        return self._rows.append(last)
+
+
+class WordEnd(StoppingCriteria):  # type: ignore[misc]  # a host's class
+    """Says which rows have ended, for a `generate` that does not know all stop tokens of a vocabulary and a grammar."""
+
+    def __init__(self, generation: Generation) -> None:
+        self._generation = generation
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        ids: Ids = input_ids.detach().cpu().numpy()
+        ended = np.zeros(len(ids), np.bool_)
+        if np.isin(ids[:, -1], [*self._generation.stop, *self._generation.behind]).any():
+            ended[:] = [row.ended for row in self._generation.rows(ids)]
+        return torch.from_numpy(ended).to(input_ids.device)
+
+
+class Emptiness:
+    """Which rows have no token left, looked at when it costs nothing."""
+
+    def __init__(self, some: Sequence[bool] | torch.Tensor, rows: list[Row]) -> None:
+        self._some = some  # for each row whether a token is left
+        self._seen = [(None if row.left else row.matcher, row.read) for row in rows]
+
+    def check(self) -> None:
+        """Raise NothingAllowed for the first row that has none, unless it is one that the grammar does not rule."""
+        some = self._some.tolist() if isinstance(self._some, torch.Tensor) else self._some
+        for at, (matcher, read) in enumerate(self._seen):
+            if not some[at] and matcher is not None and not matcher.is_finished():
+                raise _nothing_allowed(at, matcher, read)
+
+
+def _nothing_allowed(row: int, matcher: Matcher, read: int) -> NothingAllowed:
+    matcher = matcher.copy()
+    matcher.rollback(len(matcher.tokens) - read)
+    count = int(np.bitwise_count(filled([matcher], matcher.constraint.vocabulary.words).view(np.uint32)).sum())
+    if count:
+        because = f"the grammar allows {count} tokens here, and the logits of all of them are -inf"
+        instead = (
+            "look for what forbids them: bad_words_ids, suppress_tokens, min_length, forced tokens, another processor"
+        )
+    elif matcher.is_accepting():
+        because, instead = (
+            "the text is complete, and the vocabulary has no stop token",
+            "Vocabulary.from_tokenizer(…, stop=[…])",
+        )
+    else:
+        because = "no token of the vocabulary spells what the grammar wants here"
+        instead = "a tokenizer with a token for every byte and for the grammar's special tokens"
+    where = f"row {row}, after {read} generated tokens"
+    return NothingAllowed("no token is left to generate", where=where, because=because, instead=instead)
+
+
+def filled(matchers: list[Matcher], words: int) -> npt.NDArray[np.int32]:
+    """Return the masks of some matchers, (matchers, words) int32."""
+    bitmask = np.zeros((len(matchers), words), np.int32)
+    if matchers:
+        fill_masks(matchers, bitmask)
+    return bitmask
+
+
+# -- the stack above a call of a processor -----------------------------------------------------------------------------
+
+
+_GENERATE = inspect.unwrap(GenerationMixin.generate).__code__
+_CALL = LogitsProcessorList.__call__.__code__
+_SAMPLE = getattr(getattr(GenerationMixin, "_sample", None), "__code__", None)  # private
+
+
+def calling(frame: FrameType | None) -> LogitsProcessorList | None:
+    """Return the list of processors that is calling, inside the innermost `generate` that is running if one is."""
+    while frame is not None and frame.f_code is not _GENERATE:
+        if frame.f_code is _CALL:
+            caller = frame.f_locals.get("self")
+            return caller if isinstance(caller, LogitsProcessorList) else None
+        frame = frame.f_back
+    return None
+
+
+def depth(frame: FrameType | None) -> int:
+    """Return how many `generate` calls are running."""
+    count = 0
+    while frame is not None:
+        count += frame.f_code is _GENERATE
+        frame = frame.f_back
+    return count
+
+
+def appends(frame: FrameType | None) -> bool:
+    """Say whether a list of processors is called by the loop of greedy decoding and sampling: it appends an id to each
+    row and never changes one, where beams change places and drafts are taken back.
+    """
+    caller = frame.f_back if frame is not None and frame.f_code is _CALL else None
+    return _SAMPLE is not None and caller is not None and caller.f_code is _SAMPLE
+
+
+def argument(frame: FrameType | None, name: str) -> Any:
+    """Return an argument of the innermost `generate` that is running, None outside of any."""
+    while frame is not None and frame.f_code is not _GENERATE:
+        frame = frame.f_back
+    return None if frame is None else frame.f_locals.get(name)
+
+
+def criteria_of(frame: FrameType | None) -> StoppingCriteriaList | None:
+    """Return what decides when the innermost `generate` that is running stops; None where that cannot be found.
+
+    It makes the list anew for each call, so nobody else sees what is added.
+    """
+    while frame is not None and frame.f_code is not _GENERATE:
+        found = frame.f_locals.get("stopping_criteria")
+        if isinstance(found, StoppingCriteriaList):
+            return found
+        frame = frame.f_back
+    return None
+
+
+# -- drafts in the decoding loop ---------------------------------------------------------------------------------------
+
+
+class ModelThatReadsAhead:
+    """Stands for a model in `GenerationMixin._sample`: whatever it does not answer itself is asked of the model.
+
+    Invariant: `_fed` are the ids that the cache holds, drafts included; `_known` are the logits behind the last of
+    them, (1, n, width).
+    """
+
+    def __init__(self, model: Any, draft: Callable[[torch.Tensor], Sequence[int]], cache: Any, longest: int) -> None:
+        self._model, self._draft, self._cache, self._longest = model, draft, cache, longest
+        self._fed: torch.Tensor | None = None
+        self._drafted = 0
+        self._outputs: Any = None
+        self._known: torch.Tensor | None = None
+        self._asked = 0  # which of the known logits is the next answer
+        cache.activate_past_recording()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def _prefill(self, input_ids: torch.Tensor, generation_config: Any, *rest: Any, **options: Any) -> Any:
+        """Read the prompt, and the first draft with it, unless the prompt is read in parts."""
+        reader = self if generation_config.prefill_chunk_size is None else self._model
+        return GenerationMixin._prefill(reader, input_ids, generation_config, *rest, **options)
+
+    def prepare_inputs_for_generation(
+        self, input_ids: torch.Tensor, next_sequence_length: int | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Return what a pass reads: the ids that are not read yet and a draft; nothing where the logits are known."""
+        length = input_ids.shape[1]
+        if self._fed is not None:
+            ahead = self._fed.shape[1] - length
+            if ahead >= 0 and self._fed[0, length - 1] == input_ids[0, -1]:
+                self._asked = -1 - ahead
+                return {}
+            self._cache.crop(-ahead - 1)
+        elif not options.get("is_first_iteration"):
+            self._cache.crop(0)
+        draft = [] if options.get("inputs_embeds") is not None else self._draft(input_ids)[: self._longest - length - 1]
+        self._fed, self._drafted = torch.cat([input_ids, input_ids.new_tensor([draft])], dim=1), len(draft)
+        if not draft:
+            return self._prepared(input_ids, next_sequence_length, options)
+        if next_sequence_length is not None:
+            next_sequence_length += len(draft)
+        options = self._model._update_model_kwargs_for_generation(
+            {}, options, is_encoder_decoder=self._model.config.is_encoder_decoder, num_new_tokens=len(draft)
+        )
+        if "logits_to_keep" in options:
+            options["logits_to_keep"] += len(draft)
+        return self._prepared(self._fed, next_sequence_length, options)
+
+    def _prepared(self, ids: torch.Tensor, length: int | None, options: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = self._model.prepare_inputs_for_generation(ids, next_sequence_length=length, **options)
+        return found
+
+    def __call__(self, *, return_dict: bool = True, **inputs: Any) -> Any:
+        """Return the model's outputs for the position that was prepared; the logits are all that a draft leaves."""
+        if inputs:
+            self._outputs = self._model(**inputs, return_dict=return_dict)
+            if not self._drafted:
+                return self._outputs
+            self._known, self._asked = self._outputs.logits[:, -1 - self._drafted :], -1 - self._drafted
+        assert self._known is not None
+        at = self._known.shape[1] + self._asked
+        return CausalLMOutputWithPast(
+            logits=self._known[:, at : at + 1], past_key_values=self._outputs.past_key_values
+        )
+
+    def finish(self, length: int) -> None:
+        """Cut from the cache what the decoder never drew; `length` ids are there, the last of them not read."""
+        if self._fed is not None and self._fed.shape[1] >= length:
+            self._cache.crop(length - 1 - self._fed.shape[1])
+
+
+# -- observers ---------------------------------------------------------------------------------------------------------
+
+
+class EventStreamer(BaseStreamer):  # type: ignore[misc]  # a host's class
+    """Tells a turn of a chat format in events, to whoever iterates or to `on_event`; one sequence at a time, no beams.
+
+    on_event: called with each event, in the thread that generates; then there is nothing to iterate over.
+    prompt, options: as `ChatFormat.stream_parser` takes them.  `message`: the turn, as far as it came, once the
+    generation has ended.
+    """
+
+    def __init__(
+        self,
+        chat_format: ChatFormat,
+        vocabulary: Vocabulary,
+        tools: Any = None,
+        *,
+        on_event: Callable[[Any], Any] | None = None,
+        prompt: str | None = None,
+        **options: Any,
+    ) -> None:
+        self._make: Callable[[], Any] = lambda: chat_format.stream_parser(tools, vocabulary, prompt=prompt, **options)
+        self._stop = frozenset(vocabulary.stop)
+        self._events: SimpleQueue[Any] = SimpleQueue()
+        self._tell = on_event or self._events.put
+        self._parser: Any = None
+        self.message: Message | None = None
+        self.error: Exception | None = None
+
+    def put(self, value: torch.Tensor) -> None:
+        """Read what `generate` hands over: first the prompt, which is passed over, then new ids, one or several.
+
+        Raises: ConstrainedError: of more than one sequence.
+        """
+        if value.dim() > 1 and len(value) > 1:
+            raise ConstrainedError(
+                "a streamer is for one sequence",
+                because=f"the batch has {len(value)}",
+                instead="one generation for each prompt",
+            )
+        if self._parser is None:
+            self._parser, self.message, self.error = self._make(), None, None
+            return
+        if self.error is not None:
+            return
+        try:
+            for event in self._parser.feed(value.flatten().tolist()):
+                self._tell(event)
+        except ConstrainedError as error:  # a text without a constraint may be anything; the generation goes on
+            self.error = error
+
+    def end(self) -> None:
+        """Close the turn; one that was cut has what came of it."""
+        parser, self._parser = self._parser, None
+        try:
+            for event in parser.end() if self.error is None else ():
+                self._tell(event)
+            self.message = parser.close()
+        except ConstrainedError as error:
+            self.error = self.error or error
+            self.message = parser.so_far()
+        self._events.put(None)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield events until the turn has ended."""
+        while (event := self._events.get()) is not None:
+            yield event
+
+
+class WholeWord(StoppingCriteria):  # type: ignore[misc]  # a host's class
+    """Ends a row as soon as its text is a word of its grammar; for models whose stop token should not be waited for.
+
+    ``model.generate(…, logits_processor=[processor], stopping_criteria=[WholeWord(processor)])``.
+    first: at the first word; else where nothing could follow it.
+    """
+
+    def __init__(self, processor: GrammarProcessor, *, first: bool = False) -> None:
+        self._processor, self._first = processor, first
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        """Return which rows have ended, (rows,) bool."""
+        rows = self._processor.rows_of(input_ids)
+        ended = np.zeros(len(input_ids), np.bool_)
+        for at, row in enumerate(rows):
+            matcher = row.matcher
+            if matcher is not None and not row.left:
+                ended[at] = row.ended or matcher.is_accepting() and (self._first or matcher.is_exhausted())
+        return torch.from_numpy(ended).to(input_ids.device)

@@ -2,7 +2,7 @@
 
 **The processor**, named when the engine starts: ``--logits-processors constrained.integrations.vllm:GrammarProcessor``,
 or the class in ``LLM(…, logits_processors=[…])``.  Requests then say what they want in
-``SamplingParams(extra_args={"constrained_json": schema})``, over HTTP in ``vllm_xargs``; see `servers.requests`.
+``SamplingParams(extra_args={"constrained_json": schema})``, over HTTP in ``vllm_xargs``; see `servers`.
 ``constrained_budget: true`` ends every answer as a whole one within its ``max_tokens``; over HTTP it is the text
 ``"true"``, as the server makes numbers of other values. No entry point registers it:
 the engine's present runner refuses to start where an installed package registers one of the older interface.
@@ -37,9 +37,8 @@ from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor as SlotIn
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError
-from constrained.integrations.servers.cursor import Cursor, log_end
-from constrained.integrations.servers.masks import constrain
-from constrained.integrations.servers.requests import Requests, budget_of, grammar_of, read_arguments
+from constrained.integrations.masks import constrain
+from constrained.integrations.servers import Cursor, Requests, budget_of, grammar_of, log_end, read_arguments
 
 _log = logging.getLogger("constrained.servers")
 

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import constrained as c
-from constrained.integrations.servers.device_masks import DeviceMasks, forbid_rows
+from constrained.integrations.masks import DeviceMasks, forbid_rows
 
 SPECIAL = {"</s>": 300}
 VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(256)] + [b'", "', b"ab", b'":'], SPECIAL, [300], 310)
@@ -87,7 +87,7 @@ def test_a_batch_that_costs_too_much_leaves_the_table_as_it_was(monkeypatch):
     before = masks.rows([CONSTRAINTS[0].matcher(), CONSTRAINTS[1].matcher()]).tolist()
     table = masks.table.clone()
     with monkeypatch.context() as patch:
-        patch.setattr("constrained.integrations.servers.device_masks.fill_masks", refuse)
+        patch.setattr("constrained.integrations.masks.fill_masks", refuse)
         with pytest.raises(c.LimitExceeded):
             masks.rows([CONSTRAINTS[2].matcher()])
         assert masks.rows([CONSTRAINTS[0].matcher(), CONSTRAINTS[1].matcher()]).tolist() == before
@@ -104,8 +104,8 @@ def test_wrong_use():
 
 INTERPRETED = """
 import torch
-from constrained.integrations.servers.device_kernel import launch
-from constrained.integrations.servers.device_masks import forbid_rows
+from constrained.integrations.masks import launch
+from constrained.integrations.masks import forbid_rows
 torch.manual_seed(1)
 for width, words, n in ((70, 3, 4), (96, 3, 1), (130, 3, 5), (2100, 66, 2), (5, 1, 3)):
     table = torch.randint(-2**31, 2**31, (9, words), dtype=torch.int64).to(torch.int32)
@@ -130,7 +130,7 @@ def test_the_kernel_of_triton_does_the_same():
 
 def test_shifts_find_what_the_host_finds():
     """The way of devices, made on the host."""
-    from constrained.integrations.servers import masks
+    from constrained.integrations import masks
 
     words = torch.randint(-(2**31), 2**31, (5, 7), dtype=torch.int64).to(torch.int32)
     assert torch.equal(masks._by_shifts(words), masks._by_numpy(words))

@@ -13,7 +13,7 @@ import pytest
 
 import constrained as c
 from constrained.integrations.llama_cpp import logits_processor, vocabulary_of
-from constrained.integrations.sequences.one_sequence import OneSequence
+from constrained.integrations.rows import OneSequence
 
 needs_llama = pytest.mark.skipif(
     importlib.util.find_spec("llama_cpp") is None or importlib.util.find_spec("gguf") is None,

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 
 def test_a_request_that_costs_too_much_is_logged(tiny_vocabulary, caplog, capsys, monkeypatch):
-    from constrained.integrations.servers.cursor import Cursor
+    from constrained.integrations.servers import Cursor
 
     def refuse(*_):
         raise c.LimitExceeded("too much work", where="rule start")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import constrained as c
-from constrained.integrations.servers.ray_data import run, run_into, unread
+from constrained.integrations.ray_data import run, run_into, unread
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray[data] is not installed")
 WORKER = f"{__name__}:{{}}".format

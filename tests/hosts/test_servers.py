@@ -15,9 +15,8 @@ pytest.importorskip("torch")
 import torch
 
 import constrained as c
-from constrained.integrations.servers.cursor import Cursor
-from constrained.integrations.servers.masks import constrain
-from constrained.integrations.servers.requests import Requests, grammar_of, read_arguments
+from constrained.integrations.masks import constrain
+from constrained.integrations.servers import Cursor, Requests, grammar_of, read_arguments
 
 SCHEMA = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
 TOOLS = json.dumps([{"name": "ping", "parameters": {"type": "object", "properties": {}}}])
@@ -107,7 +106,7 @@ def test_the_order_of_properties_tells_requests_apart(tiny_vocabulary):
 
 
 def test_what_is_kept_is_bounded_in_bytes_and_what_has_no_name_is_not_kept(tiny_vocabulary, monkeypatch):
-    monkeypatch.setattr("constrained.integrations.servers.requests._KEPT_BYTES", 1_000)
+    monkeypatch.setattr("constrained.integrations.servers._KEPT_BYTES", 1_000)
     requests = Requests(tiny_vocabulary)
     for number in range(20):
         requests.constraint({"regex": f"{number}a{{1,2}}" + "b" * 150})

@@ -17,7 +17,7 @@ pytest.importorskip("transformers")
 from transformers import GenerationMixin, LogitsProcessor
 
 import constrained as c
-from constrained.integrations.servers import masks
+from constrained.integrations import masks
 from constrained.integrations.transformers import GrammarProcessor, grammar_candidates
 
 from .conftest import PATTERN

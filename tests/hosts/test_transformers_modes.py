@@ -14,8 +14,7 @@ transformers = pytest.importorskip("transformers")
 from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 
 import constrained as c
-from constrained.integrations.sequences.calls import calling, depth
-from constrained.integrations.transformers import grammar_candidates
+from constrained.integrations.transformers import calling, depth, grammar_candidates
 
 from .conftest import MODES, PATTERN
 

@@ -18,7 +18,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, TemperatureLogits
 import constrained as c
 from benchmarks import ends
 from benchmarks.always_finished import cases
-from constrained.integrations.sequences.rows import Rows
+from constrained.integrations.rows import Rows
 from constrained.integrations.transformers import grammar_candidates
 
 from .conftest import MODES, PATTERN

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import constrained as c
-from constrained.integrations.servers.requests import Requests
-from constrained.integrations.servers.warming import Warmer
+from constrained.integrations.servers import Requests, Warmer
 
 VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(256)], {"</s>": 256}, [256])
 SCHEMA = {"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}, "n": {"type": "integer"}}}

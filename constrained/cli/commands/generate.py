@@ -43,7 +43,7 @@ from constrained.cli.languages import (
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat
-from constrained.integrations.servers.ray_data import is_unread, results
+from constrained.integrations.ray_data import is_unread, results
 
 
 def generate(
@@ -120,7 +120,7 @@ def _prompts(path: str, seed: int) -> list[dict[str, Any]]:
 def writer(
     model: str | None, asked: dict[str, Any], settings: dict[str, Any]
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what writes the text of a row; a worker of `servers.ray_data`, so each of its actors loads the model
+    """Return what writes the text of a row; a worker of `ray_data`, so each of its actors loads the model
     once.
     """
     import torch

@@ -28,7 +28,7 @@ from constrained.cli.inputs import (
 from constrained.errors import ConstrainedError, Rejected
 from constrained.formats import ChatFormat, Message, ToolCall
 from constrained.formats.payload.judge import compact
-from constrained.integrations.servers.ray_data import is_unread, results
+from constrained.integrations.ray_data import is_unread, results
 
 
 class TextKind(StrEnum):
@@ -180,7 +180,7 @@ def _read(chat: ChatFormat, text: str, kind: str, tools: Any, options: dict[str,
 
 
 def judge(strict: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what says of a row whether its text is valid; a worker of `servers.ray_data`."""
+    """Return what says of a row whether its text is valid; a worker of `ray_data`."""
     return partial(_said, strict=strict)
 
 
