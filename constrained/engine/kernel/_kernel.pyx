@@ -1834,7 +1834,7 @@ def fill_rows(list matchers, object bitmask, type kind):
 
 
 # ======================================================================================================================
-# Scores under packed masks, in one pass over memory; `integrations.servers.masks` does the same with numpy.
+# Scores under packed masks, in one pass over memory; `integrations.masks` does the same with numpy.
 #
 # Scores are 32-bit floats looked at as whole numbers: a mask selects their bits or those of -inf.
 # ======================================================================================================================
