@@ -23,7 +23,7 @@ from collections import Counter
 import matplotlib.pyplot as plt
 
 import constrained as c
-from constrained.cli.samples import TOOLS
+from constrained.default_model.questions import TOOLS
 from constrained.default_model import WIDTH, load_tokenizer
 from constrained.formats.specifications import examples, found_of
 from constrained.research.coverage import rule_coverage

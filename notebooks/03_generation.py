@@ -22,7 +22,7 @@ import torch
 
 import constrained as c
 from constrained.default_model import load_trained, prompt_of
-from constrained.cli.samples import PROMPT, TOOLS
+from constrained.default_model.questions import PROMPT, TOOLS
 
 torch.set_num_threads(1)
 model, tokenizer = load_trained()

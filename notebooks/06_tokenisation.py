@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 import constrained as c
-from constrained.cli.samples import PROMPT, TOOLS
+from constrained.default_model.questions import PROMPT, TOOLS
 from constrained.default_model import load_trained, prompt_of
 
 torch.set_num_threads(1)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from constrained.default_model.questions import TOOLS
 from constrained.research import coverage as module
 from constrained.research.coverage import rule_coverage, schema_coverage
 
 import constrained as c
-from constrained.cli.samples import TOOLS
 from constrained.work import Budget, metered
 
 LIST = c.Grammar.from_lark('start: "[" [item] "]"\nitem: start | "a" | "b"')

@@ -12,12 +12,12 @@ import re
 import jsonschema
 import numpy as np
 import pytest
+from constrained.default_model.questions import TOOLS
 from constrained.research import aligned, exact, rejection
 from constrained.research.models import NextTokens, entropy, normalised
 from constrained.research.trace import trace
 
 import constrained as c
-from constrained.cli.samples import TOOLS
 
 BYTES = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256])
 NESTED = 'start: "[" [item ("," item)*] "]"\nitem: start | /[01]/'

@@ -7,17 +7,9 @@ from typing import Annotated
 import typer
 
 from constrained import __version__
-from constrained.cli.commands.bench import bench
-from constrained.cli.commands.demo import demo
-from constrained.cli.commands.derive import derive
-from constrained.cli.commands.generate import generate
-from constrained.cli.commands.grammars import formats, show
-from constrained.cli.commands.mask import mask
-from constrained.cli.commands.rendering import render
-from constrained.cli.commands.specifications import spec
-from constrained.cli.commands.trace import trace
-from constrained.cli.commands.transcripts import parse, validate
-from constrained.cli.commands.vocabulary import vocabulary
+from constrained.cli.commands.generate import bench, demo, generate, trace
+from constrained.cli.commands.grammars import derive, formats, mask, show, spec, vocabulary
+from constrained.cli.commands.transcripts import parse, render, validate
 
 app = typer.Typer(
     name="constrained",

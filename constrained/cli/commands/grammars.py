@@ -1,16 +1,23 @@
-"""`formats` and `show`: which chat formats there are, and what a grammar looks like with tools in it."""
+"""`formats`, `show`, `mask`, `spec`, `derive` and `vocabulary`: chat formats and grammars, and what they allow."""
 
 from __future__ import annotations
 
 import json
+import re
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
+from rich.columns import Columns
 
-from constrained.cli.console import print_table
-from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption
-from constrained.cli.languages import (
+from constrained.api import compile
+from constrained.cli.console import console, print_table
+from constrained.cli.inputs import (
+    ChoiceOption,
+    FormatOption,
+    JsonOption,
     LanguageOptions,
     LarkOption,
     OrderOption,
@@ -18,19 +25,30 @@ from constrained.cli.languages import (
     Profile,
     ProfileOption,
     RegexOption,
+    SchemaOption,
     TextsOption,
+    TokenizerOption,
+    ToolsOption,
     Unsupported,
     UnsupportedOption,
     WhitespaceOption,
+    as_utf8,
+    check_writable,
+    read_tokenizer,
+    read_vocabulary,
 )
-from constrained.errors import ConstrainedError
+from constrained.engine.matcher import Matcher
+from constrained.errors import ConstrainedError, Rejected
 from constrained.formats import ChatFormat
 from constrained.formats.definition import Definition, read_definition
 from constrained.formats.pairs import shipped_folder
+from constrained.formats.specifications import REFUSED, Verdict, examples, found_of
 from constrained.grammar import Embedded
 from constrained.integrations.exports import TARGETS, export
 from constrained.schema.embedding import EmbeddedSchema
 
+if TYPE_CHECKING:
+    from constrained.engine.tokens.vocabulary import Vocabulary
 
 class ShowTarget(StrEnum):
     """What `show` can print."""
@@ -110,3 +128,255 @@ def show(
     assert isinstance(value, Embedded)
     assert isinstance(value.machine, EmbeddedSchema)
     typer.echo(value.machine.describe())
+
+
+# -- mask: what may come next after a prefix, and why other tokens may not ---------------------------------------------
+
+
+USUAL = ('"', "'", "{", "}", "[", "]", ",", ":", "a", "1", " ", "\n")  # texts whose refusal a reader may wonder about
+
+
+def mask(
+    format: FormatOption = None,
+    schema: SchemaOption = None,
+    regex: RegexOption = None,
+    lark: LarkOption = None,
+    choice: TextsOption = None,
+    tools: ToolsOption = None,
+    tool_choice: ChoiceOption = "auto",
+    parallel: ParallelOption = None,
+    profile: ProfileOption = Profile.PRACTICAL,
+    whitespace: WhitespaceOption = None,
+    property_order: OrderOption = None,
+    unsupported: UnsupportedOption = Unsupported.RAISE,
+    tokenizer: TokenizerOption = None,
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--prefix",
+            "-p",
+            callback=as_utf8,
+            help="What was generated so far; names of special tokens count as these.",
+        ),
+    ] = "",
+    why: Annotated[
+        list[str] | None, typer.Option("--why", callback=as_utf8, help="Explain this token (id or text); repeatable.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Allowed tokens to list.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what may come after a prefix, and why not others."""
+    vocabulary = read_vocabulary(tokenizer)
+    asked = LanguageOptions.among(locals())
+    matcher = compile(asked.told(), vocabulary).matcher()
+    try:
+        for token in encode(vocabulary, prefix):
+            matcher.advance(token)
+    except Rejected as error:
+        if not as_json:
+            raise
+        typer.echo(json.dumps({"complete": False, "error": str(error)}, indent=2, ensure_ascii=False))
+        raise typer.Exit(1) from error
+    report = _report(matcher, vocabulary, why or [], limit)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    else:
+        _print_report(report)
+
+
+def encode(vocabulary: Vocabulary, text: str) -> list[int]:
+    """Return ids for a text in which the names of special tokens stand for these tokens."""
+    names = sorted(vocabulary.special, key=len, reverse=True)
+    pieces = re.split("(" + "|".join(map(re.escape, names)) + ")", text) if names else [text]
+    ids: list[int] = []
+    for piece in filter(None, pieces):
+        ids += [vocabulary.special[piece]] if piece in vocabulary.special else vocabulary.tokenize(piece.encode())
+    return ids
+
+
+def allowed_tokens(matcher: Matcher, vocabulary: Vocabulary) -> list[int]:
+    """Return the ids in the matcher's mask, ascending."""
+    bitmask = np.zeros((1, vocabulary.words), np.int32)
+    matcher.fill_mask(bitmask)
+    ids: list[int] = np.flatnonzero(np.unpackbits(bitmask.view(np.uint8), bitorder="little")).tolist()
+    return ids
+
+
+def _report(matcher: Matcher, vocabulary: Vocabulary, why: list[str], limit: int) -> dict[str, Any]:
+    allowed = allowed_tokens(matcher, vocabulary)
+    asked = [_token(vocabulary, text) for text in why] or _usual_refusals(matcher, vocabulary)
+    return {
+        "complete": matcher.is_accepting(),
+        "forced": matcher.forced_bytes().decode(errors="backslashreplace"),
+        "allowed": len(allowed),
+        "size": vocabulary.size,
+        "tokens": [{"id": token, "text": spell(vocabulary, token)} for token in allowed[:limit]],
+        "why": [
+            {"id": token, "text": spell(vocabulary, token), "explanation": matcher.explain(token)} for token in asked
+        ],
+    }
+
+
+def _token(vocabulary: Vocabulary, text: str) -> int:
+    if text in vocabulary.special:
+        return vocabulary.special[text]
+    if text.isdecimal() and len(text) < 20 and int(text) < vocabulary.size:
+        return int(text)
+    ids = vocabulary.tokenize(text.encode())
+    if len(ids) != 1:
+        raise ConstrainedError(
+            f"{text!r} is not one token",
+            because=f"this tokenizer writes it as {len(ids)}",
+            instead="give an id, or a shorter text",
+        )
+    return ids[0]
+
+
+def _usual_refusals(matcher: Matcher, vocabulary: Vocabulary) -> list[int]:
+    usual = [ids[0] for ids in map(vocabulary.tokenize, map(str.encode, USUAL)) if len(ids) == 1]
+    return [token for token in (*vocabulary.stop[:1], *usual) if not matcher.accepts(token)][:5]
+
+
+def spell(vocabulary: Vocabulary, token: int) -> str:
+    """Return a printable form of a token: its text with escapes, or the name of a special token."""
+    text = vocabulary.tokens[token]
+    if text is None:
+        return vocabulary.names.get(token, "(unused)")
+    return repr(text.decode()) if _is_utf8(text) else repr(text)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    out = console()
+    end = "may end here" if report["complete"] else "may not end here"
+    out.print(f"{report['allowed']:,} of {report['size']:,} tokens may come next; the text {end}", soft_wrap=True)
+    if report["forced"]:
+        out.print(f"forced: {report['forced']!r}", soft_wrap=True)
+    if report["tokens"]:
+        out.print(Columns([f"{row['id']:>6} {row['text']}" for row in report["tokens"]], equal=True))
+    for row in report["why"]:
+        out.print(row["explanation"], soft_wrap=True)
+
+
+# -- spec: the examples of the formats' specifications, and what the grammars say of them ------------------------------
+
+
+_SHOWN = 6  # lines of an example
+
+
+def spec(
+    format: Annotated[
+        str | None, typer.Argument(help="A format; default: all that have a specification with examples.")
+    ] = None,
+    as_json: JsonOption = False,
+    whole: Annotated[bool, typer.Option("--whole", help="Print examples in full.")] = False,
+) -> None:
+    """Print the examples of a format's specification, where they stand, and which form of the grammar takes them."""
+    counts: dict[str, int] = {}
+    for example in examples(format):
+        found = found_of(example)
+        counts[found.form] = counts.get(found.form, 0) + 1
+        typer.echo(json.dumps(_as_json(found), ensure_ascii=False) if as_json else _shown(found, whole=whole))
+    if not as_json:
+        typer.echo(", ".join(f"{count} {form}" for form, count in counts.items()))
+
+
+def _as_json(found: Verdict) -> dict[str, object]:
+    example = found.example
+    said = {
+        "format": example.format,
+        "document": example.document,
+        "lines": example.lines,
+        "repaired": example.repaired,
+        "kind": example.kind,
+    }
+    return {**said, "text": example.text, "form": found.form, "because": example.because, "error": found.error}
+
+
+def _shown(found: Verdict, *, whole: bool) -> str:
+    example = found.example
+    repaired = ", repaired" if example.repaired else ""
+    lines = example.text.split("\n")
+    shown = (
+        lines if whole or len(lines) <= _SHOWN else [*lines[: _SHOWN - 1], f"… {len(lines) - _SHOWN + 1} more lines"]
+    )
+    kind = example.kind.replace("_", " ")
+    head = f"{example.format}: {example.document}, lines {example.lines}{repaired} ({kind}): {found.form}"
+    reason = [f"  because: {example.because}"] if example.because else []
+    place = (found.error or "").split("\n", 1)[0]
+    stop = [f"  {'reading' if found.form == REFUSED else 'the canonical grammar'} stops: {place}"] if place else []
+    return "\n".join([head, *reason, *stop, *(f"    {line}" for line in shown), ""])
+
+
+# -- derive: a chat template → a format, as a pair of files, with the report of its proof ------------------------------
+
+
+def derive(
+    template: Annotated[
+        str,
+        typer.Argument(metavar="TOKENIZER|TEMPLATE", help="A tokenizer's folder or hub id, or a .jinja file."),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where the two files go.")],
+    special: Annotated[
+        list[str] | None,
+        typer.Option("--special", metavar="TOKEN", help="A special token, or NAME=TOKEN: eos_token=<|im_end|>."),
+    ] = None,
+    stop: Annotated[list[str] | None, typer.Option("--stop", metavar="TOKEN", help="A token that ends a turn.")] = None,
+    conversations: Annotated[int, typer.Option(min=20, help="How many random conversations prove it.")] = 500,
+) -> None:
+    """Derive a chat format from a chat template, and prove it; exit 1 where the template cannot be explained."""
+    from constrained.formats.templates.derive import derive as derived
+    from constrained.formats.load import ChatFormat
+
+    found = derived(_given(template), ChatFormat.load, _named(special or []), stop, conversations)
+    path = found.format.save(output)
+    proof = found.proof
+    typer.echo(f"{path} and {path.with_suffix('.lark').name}")
+    typer.echo(
+        f"{proof.alike} of {conversations} random conversations come out as the template prints them, "
+        f"{proof.turns} of their turns are generated"
+    )
+    if proof.marked:
+        typer.echo(f"{proof.marked} hold a marker of the format in a text, which is refused or escaped")
+    for what, why in found.format.doubts:
+        typer.echo(f"{what}: {why}")
+
+
+def _given(template: str) -> Any:
+    return (
+        template
+        if template.endswith((".jinja", ".jinja2", ".j2")) or Path(template).exists()
+        else read_tokenizer(template)
+    )
+
+
+def _named(special: list[str]) -> dict[str, str] | list[str]:
+    """Return tokens as `from_template` takes them."""
+    pairs = [text.partition("_token=") for text in special]
+    if not any(sign for _, sign, _ in pairs):
+        return special
+    if not all(sign for _, sign, _ in pairs):
+        raise ConstrainedError("--special has tokens with names and without", instead="either of both")
+    return {f"{name}_token": text for name, _, text in pairs}
+
+
+# -- vocabulary: the table of a tokenizer as a file that processes map -------------------------------------------------
+
+
+def vocabulary(
+    out: Annotated[str, typer.Argument(help="The file to write.")],
+    tokenizer: TokenizerOption = None,
+    size: Annotated[int | None, typer.Option("--size", min=1, help="Width of the model's logits.")] = None,
+) -> None:
+    """Save a tokenizer's vocabulary for `Vocabulary.load` and `--tokenizer`, which then take some 10 ms."""
+    check_writable(out)
+    found = read_vocabulary(tokenizer, size)
+    found.save(out)
+    typer.echo(f"{out}: {found!r}, {Path(out).stat().st_size / 1e6:.1f} MB, fingerprint {found.fingerprint:.12}")
