@@ -8,13 +8,15 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from os import fsencode
 from os.path import exists, isfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -26,6 +28,7 @@ from constrained.integrations.ray_data import unread
 
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary
+
 
 def as_utf8(given: Any) -> Any:
     """Return an argument, or arguments, as UTF-8 reads the bytes, which Python reads otherwise in some locales; for
@@ -236,56 +239,37 @@ class Unsupported(StrEnum):
     WIDEN = "widen"
 
 
-RegexOption = Annotated[
-    str | None, typer.Option("--regex", callback=as_utf8, help="Python regular expression of the whole text.")
-]
-LarkOption = Annotated[str | None, typer.Option("--lark", help="Lark file.")]
-TextsOption = Annotated[
-    list[str] | None, typer.Option("--choice", callback=as_utf8, help="A text to choose from; repeatable.")
-]
-ProfileOption = Annotated[
-    Profile, typer.Option("--profile", help="Of a schema: what its readers load, or its whole language.")
-]
-WhitespaceOption = Annotated[
-    Whitespace | None, typer.Option("--whitespace", help="Of a schema's JSON; default: the profile's.")
-]
-OrderOption = Annotated[
-    Order | None, typer.Option("--property-order", help="Of a schema's objects; default: the profile's.")
-]
-UnsupportedOption = Annotated[
-    Unsupported, typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly.")
-]
-ParallelOption = Annotated[
-    bool | None,
-    typer.Option("--parallel/--no-parallel", help="Several tool calls in one turn; default: as the format has it."),
-]
-
-
 @dataclass(frozen=True, slots=True)
 class LanguageOptions:
     """The options of a command that name a language; the first five: one of them."""
 
-    format: str | None = None
-    schema: str | None = None
-    regex: str | None = None
-    lark: str | None = None
-    choice: list[str] | None = None
-    tools: str | None = None
-    tool_choice: str = "auto"
-    parallel: bool | None = None
-    profile: str = Profile.PRACTICAL
-    whitespace: str | None = None
-    property_order: str | None = None
-    unsupported: str = Unsupported.RAISE
-
-    @classmethod
-    def among(cls, options: Mapping[str, Any]) -> Self:
-        """Return the language that the options of a command name; others are left alone.
-
-        >>> LanguageOptions.among({"regex": "a+", "seed": 1}).regex
-        'a+'
-        """
-        return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
+    format: FormatOption = None
+    schema: SchemaOption = None
+    regex: Annotated[
+        str | None, typer.Option("--regex", callback=as_utf8, help="Python regular expression of the whole text.")
+    ] = None
+    lark: Annotated[str | None, typer.Option("--lark", help="Lark file.")] = None
+    choice: Annotated[
+        list[str] | None, typer.Option("--choice", callback=as_utf8, help="A text to choose from; repeatable.")
+    ] = None
+    tools: ToolsOption = None
+    tool_choice: ChoiceOption = "auto"
+    parallel: Annotated[
+        bool | None,
+        typer.Option("--parallel/--no-parallel", help="Several tool calls in one turn; default: as the format has it."),
+    ] = None
+    profile: Annotated[
+        Profile, typer.Option("--profile", help="Of a schema: what its readers load, or its whole language.")
+    ] = Profile.PRACTICAL
+    whitespace: Annotated[
+        Whitespace | None, typer.Option("--whitespace", help="Of a schema's JSON; default: the profile's.")
+    ] = None
+    property_order: Annotated[
+        Order | None, typer.Option("--property-order", help="Of a schema's objects; default: the profile's.")
+    ] = None
+    unsupported: Annotated[
+        Unsupported, typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly.")
+    ] = Unsupported.RAISE
 
     def told(self) -> Grammar:
         """Return the grammar, and warn of what it leaves to be checked afterwards; see `grammar`."""
@@ -311,7 +295,11 @@ class LanguageOptions:
         return getattr(self, f"_{given[0]}")()
 
     def _format(self) -> Grammar:
-        return self.chat().grammar(self.definitions(), tool_choice=self.tool_choice, parallel_tool_calls=self.parallel)
+        return self.with_tools(self.definitions())
+
+    def with_tools(self, tools: list[dict[str, Any]] | None) -> Grammar:
+        """Return the grammar of the chat format, which was asked for, with these tools."""
+        return self.chat().grammar(tools, tool_choice=self.tool_choice, parallel_tool_calls=self.parallel)
 
     def _schema(self) -> Grammar:
         assert self.schema is not None
@@ -348,3 +336,23 @@ class LanguageOptions:
     def definitions(self) -> list[dict[str, Any]] | None:
         """Return the tools' definitions."""
         return read_tools(self.tools)
+
+
+def takes_language(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the fields of `LanguageOptions` as options, in the place of its parameter `asked`."""
+    hints = get_type_hints(LanguageOptions, include_extras=True)
+    named = {field.name: (hints[field.name], field.default) for field in fields(LanguageOptions)}
+    listed: list[Parameter] = []
+    for parameter in signature(command, eval_str=True).parameters.values():
+        listed += [parameter.replace(kind=Parameter.KEYWORD_ONLY)] if parameter.name != "asked" else [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            for name, (hint, default) in named.items()
+        ]  # fmt: skip
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        command(asked=LanguageOptions(**{name: options.pop(name) for name in named}), **options)
+
+    run.__signature__ = Signature(listed)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
+    return run

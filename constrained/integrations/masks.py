@@ -44,6 +44,7 @@ try:
 except ImportError:
     triton = None
 
+
 def unpacked(words: torch.Tensor) -> torch.Tensor:
     """Return (rows, words) int32 as (rows, 32 · words) bool."""
     return _by_numpy(words) if words.device.type == "cpu" else _by_shifts(words)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -16,30 +16,17 @@ import typer
 from constrained.api import Constraint, compile
 from constrained.cli.console import print_table, results_only
 from constrained.cli.inputs import (
-    ChoiceOption,
-    FormatOption,
     JsonOption,
     LanguageOptions,
-    LarkOption,
     ModelOption,
-    OrderOption,
     OutOption,
-    ParallelOption,
-    Profile,
-    ProfileOption,
     PromptOption,
     RayOption,
-    RegexOption,
-    SchemaOption,
     TemperatureOption,
-    TextsOption,
-    ToolsOption,
-    Unsupported,
-    UnsupportedOption,
-    WhitespaceOption,
     check_writable,
     read_model,
     read_rows,
+    takes_language,
 )
 from constrained.default_model import prompt_of
 from constrained.default_model.questions import OWN_PROMPT, OWN_TOOLS, PROMPT, TOOLS
@@ -52,23 +39,11 @@ from constrained.research.page import figures
 from constrained.research.trace import Trace
 from constrained.research.trace import trace as run_trace
 
-if TYPE_CHECKING:
-    from constrained.engine.tokens.vocabulary import Vocabulary
 
+@takes_language
 def generate(
+    asked: LanguageOptions,
     model: ModelOption = None,
-    format: FormatOption = None,
-    schema: SchemaOption = None,
-    regex: RegexOption = None,
-    lark: LarkOption = None,
-    choice: TextsOption = None,
-    tools: ToolsOption = None,
-    tool_choice: ChoiceOption = "auto",
-    parallel: ParallelOption = None,
-    profile: ProfileOption = Profile.PRACTICAL,
-    whitespace: WhitespaceOption = None,
-    property_order: OrderOption = None,
-    unsupported: UnsupportedOption = Unsupported.RAISE,
     prompt: PromptOption = "",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Generations, each with the next seed.")] = 1,
     temperature: TemperatureOption = 1.0,
@@ -90,7 +65,6 @@ def generate(
     Prints one text (with --json: one object) per generation, without the token that ends it; of a file of prompts one
     object each, in its order; what is wrong with a row is its "error", and exit code 1.
     """
-    asked = LanguageOptions.among(locals())
     grammar = asked.told()
     if jsonl is not None:
         settings = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
@@ -106,8 +80,8 @@ def generate(
     language_model, tokenizer = read_model(model)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
     constraint = compile(grammar, vocabulary)
-    stop = stop_ids(vocabulary, format)
-    text = prompt_text(tokenizer, prompt, asked.definitions(), format) or tokenizer.bos_token
+    stop = stop_ids(vocabulary, asked.format)
+    text = prompt_text(tokenizer, prompt, asked.definitions(), asked.format) or tokenizer.bos_token
     for turn in range(n):
         ids = run_model(
             language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens, top_p), stop, constraint
@@ -354,15 +328,10 @@ def _shortened(text: str) -> str:
 # -- trace -------------------------------------------------------------------------------------------------------------
 
 
+@takes_language
 def trace(
+    asked: LanguageOptions,
     model: ModelOption = None,
-    format: FormatOption = None,
-    schema: SchemaOption = None,
-    regex: RegexOption = None,
-    lark: LarkOption = None,
-    choice: TextsOption = None,
-    tools: ToolsOption = None,
-    tool_choice: ChoiceOption = "auto",
     prompt: PromptOption = PROMPT,
     html: Annotated[str | None, typer.Option("--html", help="Write a page that shows it, and nothing else.")] = None,
     temperature: TemperatureOption = 1.0,
@@ -374,16 +343,15 @@ def trace(
 
     Without a language: a call of the demonstration's tools in the format hermes.
     """
-    if not any((format, schema, regex, lark, choice)):
-        format, tool_choice = "hermes", "required"
+    if not any((asked.format, asked.schema, asked.regex, asked.lark, asked.choice)):
+        asked = replace(asked, format="hermes", tool_choice="required")
     if html is not None:
         check_writable(html)
-    asked = LanguageOptions(format, schema, regex, lark, choice, tools, tool_choice)
-    definitions = TOOLS if format is not None and tools is None else asked.definitions()
-    grammar = asked.grammar() if format is None else asked.chat().grammar(definitions, tool_choice=tool_choice)
+    definitions = TOOLS if asked.format is not None and asked.tools is None else asked.definitions()
+    grammar = asked.grammar() if asked.format is None else asked.with_tools(definitions)
     language_model, tokenizer = read_model(model)
     constraint = compile(grammar, Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size))
-    text = prompt_text(tokenizer, prompt, definitions, format)
+    text = prompt_text(tokenizer, prompt, definitions, asked.format)
     found = run_trace(
         constraint,
         language_model,

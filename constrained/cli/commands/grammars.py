@@ -15,27 +15,14 @@ from rich.columns import Columns
 from constrained.api import compile
 from constrained.cli.console import console, print_table
 from constrained.cli.inputs import (
-    ChoiceOption,
-    FormatOption,
     JsonOption,
     LanguageOptions,
-    LarkOption,
-    OrderOption,
-    ParallelOption,
-    Profile,
-    ProfileOption,
-    RegexOption,
-    SchemaOption,
-    TextsOption,
     TokenizerOption,
-    ToolsOption,
-    Unsupported,
-    UnsupportedOption,
-    WhitespaceOption,
     as_utf8,
     check_writable,
     read_tokenizer,
     read_vocabulary,
+    takes_language,
 )
 from constrained.engine.matcher import Matcher
 from constrained.errors import ConstrainedError, Rejected
@@ -49,6 +36,7 @@ from constrained.schema.embedding import EmbeddedSchema
 
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary
+
 
 class ShowTarget(StrEnum):
     """What `show` can print."""
@@ -84,19 +72,9 @@ def _describe(name: str, format: Definition) -> dict[str, Any]:
     return {**said, "tokens": list(format.tokens.values()), "stop": list(format.stop)}
 
 
+@takes_language
 def show(
-    format: FormatOption = None,
-    schema: SchemaOption = None,
-    regex: RegexOption = None,
-    lark: LarkOption = None,
-    choice: TextsOption = None,
-    tools: ToolsOption = None,
-    tool_choice: ChoiceOption = "auto",
-    parallel: ParallelOption = None,
-    profile: ProfileOption = Profile.PRACTICAL,
-    whitespace: WhitespaceOption = None,
-    property_order: OrderOption = None,
-    unsupported: UnsupportedOption = Unsupported.RAISE,
+    asked: LanguageOptions,
     to: Annotated[
         ShowTarget | None,
         typer.Option(
@@ -111,9 +89,8 @@ def show(
     """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions
     are worked out.
     """
-    if to is ShowTarget.VALUES and schema is None:
+    if to is ShowTarget.VALUES and asked.schema is None:
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
-    asked = LanguageOptions.among(locals())
     grammar = asked.grammar()
     if to is not None and to.value in TARGETS:
         text = export(grammar, to.value)
@@ -121,7 +98,7 @@ def show(
         for note in text.notes:
             typer.echo(f"note: {note}", err=True)
         return
-    if schema is None or to is ShowTarget.LARK:
+    if asked.schema is None or to is ShowTarget.LARK:
         typer.echo(grammar.to_lark())
         return
     ((value,),) = grammar.rules[grammar.start].alternatives
@@ -136,19 +113,9 @@ def show(
 USUAL = ('"', "'", "{", "}", "[", "]", ",", ":", "a", "1", " ", "\n")  # texts whose refusal a reader may wonder about
 
 
+@takes_language
 def mask(
-    format: FormatOption = None,
-    schema: SchemaOption = None,
-    regex: RegexOption = None,
-    lark: LarkOption = None,
-    choice: TextsOption = None,
-    tools: ToolsOption = None,
-    tool_choice: ChoiceOption = "auto",
-    parallel: ParallelOption = None,
-    profile: ProfileOption = Profile.PRACTICAL,
-    whitespace: WhitespaceOption = None,
-    property_order: OrderOption = None,
-    unsupported: UnsupportedOption = Unsupported.RAISE,
+    asked: LanguageOptions,
     tokenizer: TokenizerOption = None,
     prefix: Annotated[
         str,
@@ -167,7 +134,6 @@ def mask(
 ) -> None:
     """Say what may come after a prefix, and why not others."""
     vocabulary = read_vocabulary(tokenizer)
-    asked = LanguageOptions.among(locals())
     matcher = compile(asked.told(), vocabulary).matcher()
     try:
         for token in encode(vocabulary, prefix):
