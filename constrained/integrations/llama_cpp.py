@@ -1,7 +1,7 @@
 """llama-cpp-python: ``llama(prompt, logits_processor=LogitsProcessorList([logits_processor(constraint)]))``.
 
 An error inside a processor would be printed and passed over, and the generation go on without a constraint; so none is
-raised there: what cannot be worked out ends the text, and the log says why (`servers`).  Beside ``logit_bias``
+raised there: what cannot be worked out ends the text, and the log says why (`rows`).  Beside ``logit_bias``
 the host never calls its processors (llama-cpp-python 0.3.36); say what should be unlikely in another way.
 
 Tested in tests/hosts/test_local.py, with the package and a model of random weights where it is installed.
@@ -12,41 +12,21 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from constrained.engine.compiled import CompiledGrammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import VocabularyError
-from constrained.integrations.rows import OneSequence, masked
-
-
-class GrammarProcessor:
-    """Sets the scores of forbidden tokens to -inf; for one generation at a time, see `rows`."""
-
-    def __init__(
-        self, constraint: CompiledGrammar, prompt_length: int | None = None, max_new_tokens: int | None = None
-    ) -> None:
-        self._sequence = OneSequence(constraint, prompt_length, max_new_tokens)
-
-    def __call__(self, input_ids: npt.NDArray[np.intc], scores: npt.NDArray[np.single]) -> npt.NDArray[np.single]:
-        """Return new scores.  Shapes: input_ids (length,), the prompt included; scores (width,)."""
-        return masked(scores, self._sequence.allowed(input_ids, len(scores)))
-
-    def reset(self) -> None:
-        """Say that the next call begins a new generation."""
-        self._sequence.reset()
+from constrained.integrations.rows import OneSequence
 
 
 def logits_processor(
     constraint: CompiledGrammar, *, prompt_length: int | None = None, max_new_tokens: int | None = None
-) -> GrammarProcessor:
+) -> OneSequence:
     """Return a processor for a constraint.
 
     max_new_tokens: every text ends as a word within so many tokens; the host's own ``max_tokens`` has to be one more,
     for the stop token.
     """
-    return GrammarProcessor(constraint, prompt_length, max_new_tokens)
+    return OneSequence(constraint, prompt_length, max_new_tokens)
 
 
 def vocabulary_of(llama: Any) -> Vocabulary:

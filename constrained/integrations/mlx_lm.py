@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import mlx.core as mx
-import numpy as np
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from constrained.engine.compiled import CompiledGrammar
@@ -19,31 +18,17 @@ from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.integrations.rows import OneSequence
 
 
-class GrammarProcessor:
-    """Sets the logits of forbidden tokens to -inf; for one generation at a time, see `rows`."""
-
-    def __init__(
-        self, constraint: CompiledGrammar, prompt_length: int | None = None, max_new_tokens: int | None = None
-    ) -> None:
-        self._sequence = OneSequence(constraint, prompt_length, max_new_tokens)
-
-    def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
-        """Return new logits.  Shapes: tokens (length,), the prompt included; logits (1, width)."""
-        allowed = self._sequence.allowed(np.array(tokens), logits.shape[-1])
-        return logits if allowed is None else mx.where(mx.array(allowed), logits, mx.array(float("-inf"), logits.dtype))
-
-    def reset(self) -> None:
-        """Say that the next call begins a new generation."""
-        self._sequence.reset()
+def _masked(logits: mx.array, allowed: Any) -> mx.array:
+    return logits if allowed is None else mx.where(mx.array(allowed), logits, mx.array(float("-inf"), logits.dtype))
 
 
 def logits_processor(
     constraint: CompiledGrammar, *, prompt_length: int | None = None, max_new_tokens: int | None = None
-) -> Any:
+) -> OneSequence:
     """Return a processor for a constraint; max_new_tokens: every text ends as a word within so many tokens, and a stop
     token.
     """
-    return GrammarProcessor(constraint, prompt_length, max_new_tokens)
+    return OneSequence(constraint, prompt_length, max_new_tokens, _masked)
 
 
 def vocabulary_of(model: Any, tokenizer: Any) -> Vocabulary:

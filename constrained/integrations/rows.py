@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -260,15 +260,27 @@ class Rows:
 _log = logging.getLogger("constrained.sequences")
 
 
-class OneSequence:
-    """Follows one sequence; may be used again, with other prompts."""
+def masked(scores: npt.NDArray[Any], allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
+    """Return scores with -inf for what is not allowed; None: as they are."""
+    return scores if allowed is None else np.where(allowed, scores, np.array(-np.inf, scores.dtype))
 
-    def __init__(self, constraint: CompiledGrammar, prompt_length: int | None, max_new_tokens: int | None) -> None:
+
+class OneSequence:
+    """A host's processor for one generation at a time; may be used again, with other prompts.
+
+    apply: what sets a host's scores of forbidden tokens to -inf, given them and `allowed`.
+    """
+
+    def __init__(
+        self, constraint: CompiledGrammar, prompt_length: int | None, max_new_tokens: int | None,
+        apply: Callable[[Any, npt.NDArray[np.bool_] | None], Any] = masked,
+    ) -> None:
         if not isinstance(constraint, CompiledGrammar):
             raise ConstrainedError(
                 f"not a constraint: {type(constraint).__name__}", instead="compile(grammar, vocabulary)"
             )
         self.constraint, self._prompt_length, self._budget = constraint, prompt_length, max_new_tokens
+        self._apply = apply
         constraint.matcher(budget=max_new_tokens)  # too few tokens are an error now
         self._bits = np.zeros((1, constraint.vocabulary.words), np.int32)
         self.reset()
@@ -277,6 +289,10 @@ class OneSequence:
         """Say that the next call begins a new generation."""
         self._prompt: npt.NDArray[Any] | None = None
         self._rows = Rows((self.constraint,), (self._budget,))
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        """Return new scores.  Shapes: ids (length,), the prompt included; scores (…, width)."""
+        return self._apply(scores, self.allowed(np.asarray(ids), scores.shape[-1]))
 
     def _generated(self, ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the row behind the prompt, (1, generated); of a new generation, if the ids belong to no other."""
@@ -305,8 +321,3 @@ class OneSequence:
         if not bits.any():  # behind the end, or without a way on: what ends a text here, and not a grammar's turn
             bits[list(self.constraint.vocabulary.stop or self.constraint.stop)] = True
         return bits[:width] if width <= len(bits) else np.pad(bits, (0, width - len(bits)))
-
-
-def masked(scores: npt.NDArray[Any], allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
-    """Return scores with -inf for what is not allowed; None: as they are."""
-    return scores if allowed is None else np.where(allowed, scores, np.array(-np.inf, scores.dtype))
