@@ -12,9 +12,9 @@ jsonschema, `re`, the formats' readers.
 
     python -m constrained.benchmarks.real_hosts [--host vllm] [--requests 500] [--hostile 50] [--backend] [--json]
 
-Hosts: vllm (`LLMEngine`, the logits processor; --backend: its structured outputs), mlx (`stream_generate`).  The model
-is the embedded one, saved as its users would have it.  Exit status 1 where anything is past its end, wrong, or cut
-within a budget, or where the engine dies.
+Hosts: vllm (`LLMEngine`, the logits processor; --backend: its structured outputs), mlx (`stream_generate`), llama-cpp
+(`Llama.generate`).  The model is the embedded one, saved as its users would have it.  Exit status 1 where anything is
+past its end, wrong, or cut within a budget, or where the engine dies.
 """
 
 from __future__ import annotations
@@ -295,11 +295,31 @@ def vllm_rows(
     }  # fmt: skip
 
 
-# -- mlx-lm ------------------------------------------------------------------------------------------------------------
+# -- hosts of one sequence ---------------------------------------------------------------------------------------------
+
+Answer = Callable[[Asked, Sequence[Any]], list[int]]  # a request and its processors → the ids that the host gives
+
+
+def rows_one_by_one(
+    answer: Answer, logits_processor: Callable[..., Any], vocabulary: Vocabulary, count: int, seed: int
+) -> dict[str, Any]:
+    """Return what came of requests, one after the other."""
+    requests, told, failed = Requests(vocabulary), Counter[str](), {}
+    for asked in drawn(count, seed, vocabulary):
+        processors = []
+        if asked.request:
+            constraint = requests.constraint(asked.request)
+            processors = [logits_processor(constraint, max_new_tokens=asked.most if asked.budget else None)]
+        ids = answer(asked, processors)
+        found = verdict(asked, ids, vocabulary.stop, vocabulary)
+        told[found] += 1
+        if found not in ("whole", "cut") or found == "cut" and asked.budget:
+            failed[str(asked.seed)] = f"{asked.kind}, {found}: {vocabulary.decode(ids)!r}"
+    return {"requests": count, **told, "failed": failed}
 
 
 def mlx_rows(folder: str, count: int, seed: int) -> dict[str, Any]:
-    """Return what came of requests, one after the other, as `mlx_lm.stream_generate` serves them."""
+    """Return what came of requests, as `mlx_lm.stream_generate` serves them."""
     import mlx.core as mx
     from mlx_lm import load, stream_generate
     from mlx_lm.sample_utils import make_sampler
@@ -307,29 +327,105 @@ def mlx_rows(folder: str, count: int, seed: int) -> dict[str, Any]:
     from constrained.integrations.mlx_lm import logits_processor, vocabulary_of
 
     model, tokenizer = load(folder)[:2]
-    vocabulary = vocabulary_of(model, tokenizer)
-    requests, told, failed = Requests(vocabulary), Counter[str](), {}
-    for asked in drawn(count, seed, vocabulary):
+
+    def answer(asked: Asked, processors: Sequence[Any]) -> list[int]:
         mx.random.seed(asked.seed)
-        processors = []
-        if asked.request:
-            constraint = requests.constraint(asked.request)
-            processors = [logits_processor(constraint, max_new_tokens=asked.most if asked.budget else None)]
         steps = stream_generate(
             model, tokenizer, asked.prompt, max_tokens=asked.most + 1, sampler=make_sampler(temp=1.0),
-            logits_processors=processors,
+            logits_processors=list(processors),
         )  # fmt: skip
-        ids = [step.token for step in steps]
-        found = verdict(asked, ids, [*tokenizer.eos_token_ids], vocabulary)
-        told[found] += 1
-        if found not in ("whole", "cut") or found == "cut" and asked.budget:
-            failed[str(asked.seed)] = f"{asked.kind}, {found}: {vocabulary.decode(ids)!r}"
-    return {"requests": count, **told, "failed": failed}
+        return [step.token for step in steps]
+
+    return rows_one_by_one(answer, logits_processor, vocabulary_of(model, tokenizer), count, seed)
+
+
+def llama_rows(folder: str, count: int, seed: int) -> dict[str, Any]:
+    """Return what came of requests, as `llama_cpp.Llama` serves them."""
+    import llama_cpp
+
+    from constrained.integrations.llama_cpp import logits_processor, vocabulary_of
+
+    llama = llama_cpp.Llama(saved_gguf(folder), n_ctx=512, n_threads=1, verbose=False)
+    vocabulary = vocabulary_of(llama)
+
+    def answer(asked: Asked, processors: Sequence[Any]) -> list[int]:
+        llama.set_seed(asked.seed)
+        ids: list[int] = []
+        for token in llama.generate(
+            llama.tokenize(asked.prompt.encode()), temp=1.0, top_k=0, top_p=1.0, min_p=0.0,
+            logits_processor=llama_cpp.LogitsProcessorList(processors),
+        ):  # fmt: skip
+            ids.append(token)
+            if len(ids) > asked.most or llama_cpp.llama_vocab_is_eog(llama._model.vocab, token):
+                break
+        return ids
+
+    return rows_one_by_one(answer, logits_processor, vocabulary, count, seed)
+
+
+def saved_gguf(folder: str) -> str:
+    """Write the model in a folder as llama.cpp reads it, beside it; return the path."""
+    import gguf
+    import numpy as np
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model, tokenizer = (kind.from_pretrained(folder) for kind in (AutoModelForCausalLM, AutoTokenizer))
+    config, weights, path = model.config, model.state_dict(), os.path.join(folder, "model.gguf")
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
+    writer.add_vocab_size(config.vocab_size)
+    kinds, known = gguf.TokenType, tokenizer.added_tokens_decoder
+    texts = [*tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))),
+             *(f"<unused {token}>" for token in range(len(tokenizer), config.vocab_size))]  # fmt: skip
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("llama-bpe")
+    writer.add_token_list(texts)
+    writer.add_token_types([
+        kinds.UNUSED if token >= len(tokenizer) else kinds.CONTROL if token in known else kinds.NORMAL
+        for token in range(len(texts))
+    ])  # fmt: skip
+    merges = json.loads(tokenizer.backend_tokenizer.to_str())["model"]["merges"]
+    writer.add_token_merges([" ".join(pair) for pair in merges])
+    writer.add_bos_token_id(tokenizer.bos_token_id)
+    writer.add_eos_token_id(tokenizer.eos_token_id)
+
+    def turned(weight: Any, heads: int) -> Any:
+        """Return rows in the order that llama.cpp rotates them in: pairs side by side."""
+        return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+
+    names = {
+        "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+    }  # fmt: skip
+    tensors = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+    for layer in range(config.num_hidden_layers):
+        tensors |= {f"blk.{layer}.{name}": f"model.layers.{layer}.{ours}" for ours, name in names.items()}
+    for name, ours in tensors.items():
+        weight = weights[f"{ours}.weight"].numpy().astype(np.float32)
+        if name.endswith(("attn_q", "attn_k")):
+            weight = turned(weight, config.num_attention_heads if name[-1] == "q" else config.num_key_value_heads)
+        writer.add_tensor(f"{name}.weight", weight)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+ONE_BY_ONE = {"mlx": (mlx_rows, "mlx-lm"), "llama-cpp": (llama_rows, "llama-cpp-python")}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--host", choices=["vllm", "mlx"], default="vllm")
+    parser.add_argument("--host", choices=["vllm", *ONE_BY_ONE], default="vllm")
     parser.add_argument("--requests", type=int, default=500)
     parser.add_argument("--hostile", type=int, default=50)
     parser.add_argument("--backend", action="store_true", help="vLLM's structured outputs in place of the processor")
@@ -342,7 +438,8 @@ def main() -> int:
         rows = vllm_rows(engine, told.requests, told.hostile, told.seed, backend=told.backend)
         found = {"host": f"vLLM {engine.version}", **rows}
     else:
-        found = {"host": f"mlx-lm {metadata.version('mlx-lm')}", **mlx_rows(folder, told.requests, told.seed)}
+        rows, package = ONE_BY_ONE[told.host]
+        found = {"host": f"{package} {metadata.version(package)}", **rows(folder, told.requests, told.seed)}
     failed = found["failed"]
     lines = [json.dumps(found)] if told.json else [f"{name}: {value}" for name, value in found.items()]
     sys.stdout.write("\n".join(lines) + "\n")

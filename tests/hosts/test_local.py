@@ -10,6 +10,7 @@ import random
 
 import numpy as np
 import pytest
+from constrained.benchmarks import real_hosts
 
 import constrained as c
 from constrained.integrations.llama_cpp import logits_processor, vocabulary_of
@@ -92,68 +93,19 @@ def test_behind_the_end_of_a_turn_comes_what_ends_a_text():
 
 
 @needs_llama
-def test_llama_cpp_generates_words(tmp_path):
+def test_llama_cpp_generates_words():
+    """The embedded model, as llama.cpp reads it, at every kind of request."""
     import llama_cpp
 
-    llama = llama_cpp.Llama(str(_tiny_gguf(tmp_path / "tiny.gguf")), n_ctx=256, verbose=False, seed=1)
+    folder = real_hosts.saved_model()
+    assert not real_hosts.llama_rows(folder, 12, seed=1)["failed"]
+    llama = llama_cpp.Llama(f"{folder}/model.gguf", n_ctx=256, verbose=False)
     vocabulary = vocabulary_of(llama)
     assert vocabulary.stop
-    assert len([text for text in vocabulary.tokens if text]) >= 256
     processor = logits_processor(c.compile(c.Grammar.from_json_schema(SCHEMA, profile="practical"), vocabulary))
     for seed in range(5):
-        found = llama(
-            "Hi",
-            max_tokens=100,
-            temperature=1.5,
-            seed=seed,
-            logits_processor=llama_cpp.LogitsProcessorList([processor]),
-        )["choices"][0]
-        assert (found["finish_reason"], _is_right(found["text"])) == ("stop", True)
-
-
-def _tiny_gguf(path):
-    """Write a Llama with random weights and a vocabulary of bytes."""
-    import gguf
-
-    writer, width, inner = gguf.GGUFWriter(path, "llama"), 32, 64
-    # bytes that stand for themselves in the byte-level alphabet
-    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    hidden = iter(range(256, 512))
-    letters = [chr(byte) if byte in seen else chr(next(hidden)) for byte in range(256)]
-    tokens = ["<s>", "</s>", *(letters[byte] for byte in range(256))]
-    writer.add_context_length(256)
-    writer.add_embedding_length(width)
-    writer.add_block_count(1)
-    writer.add_feed_forward_length(inner)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(4)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_dimension_count(8)
-    writer.add_vocab_size(len(tokens))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(tokens)
-    writer.add_token_types([gguf.TokenType.CONTROL] * 2 + [gguf.TokenType.NORMAL] * 256)
-    writer.add_token_merges([f"{letters[97]} {letters[98]}"])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
-    random_ = np.random.default_rng(0)
-    shapes = {"token_embd": (len(tokens), width), "output": (len(tokens), width), "output_norm": (width,)}
-    shapes |= {f"blk.0.{name}": (width, width) for name in ("attn_q", "attn_k", "attn_v", "attn_output")}
-    shapes |= {
-        "blk.0.attn_norm": (width,),
-        "blk.0.ffn_norm": (width,),
-        "blk.0.ffn_gate": (inner, width),
-        "blk.0.ffn_up": (inner, width),
-    }
-    shapes |= {"blk.0.ffn_down": (width, inner)}
-    for name, shape in shapes.items():
-        writer.add_tensor(f"{name}.weight", random_.normal(0, 0.3, shape).astype(np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+        found = llama("Hi", max_tokens=100, temperature=1.5, seed=seed, logits_processor=llama_cpp.LogitsProcessorList([processor]))
+        assert (found["choices"][0]["finish_reason"], _is_right(found["choices"][0]["text"])) == ("stop", True)
 
 
 @needs_mlx
