@@ -240,9 +240,11 @@ def _commit() -> str | None:
 
 
 def default_record() -> Path | None:
-    """Return this checkout's folder of records; an installed copy has none."""
-    folder = Path(__file__).parent / "record"
-    return folder if folder.is_dir() else None
+    """Return this checkout's folder of records; None of an installed copy, and of a tree with changes that no commit
+    has, whose figures nobody could make again.
+    """
+    folder, commit = Path(__file__).parent / "record", _commit()
+    return folder if folder.is_dir() and commit is not None and not commit.endswith("-dirty") else None
 
 
 def write_record(folder: Path, name: str, meta: dict[str, Any], rows: Iterable[dict[str, Any]]) -> None:
