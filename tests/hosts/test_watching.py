@@ -13,8 +13,7 @@ import torch
 
 import constrained as c
 from constrained.formats.streaming import CallFinished, CallStarted
-from constrained.integrations.transformers import grammar_candidates
-from constrained.integrations.transformers import EventStreamer, WholeWord
+from constrained.integrations.transformers import EventStreamer, WholeWord, grammar_candidates
 
 TOOLS = [{"type": "function", "function": {"name": "paint", "parameters": {
     "type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}, "required": ["colour"]}}}]

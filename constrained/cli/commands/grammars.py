@@ -298,8 +298,8 @@ def derive(
     conversations: Annotated[int, typer.Option(min=20, help="How many random conversations prove it.")] = 500,
 ) -> None:
     """Derive a chat format from a chat template, and prove it; exit 1 where the template cannot be explained."""
-    from constrained.formats.templates.derive import derive as derived
     from constrained.formats.load import ChatFormat
+    from constrained.formats.templates.derive import derive as derived
 
     found = derived(_given(template), ChatFormat.load, _named(special or []), stop, conversations)
     path = found.format.save(output)
