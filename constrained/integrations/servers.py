@@ -20,7 +20,7 @@ work, or fails, the request is told to stop, and the log says why; it never goes
 
 What it does is `Constraint.warm`, a few milliseconds at a time, of each constraint in turn and the newest first, and
 between two such slices it rests for as long: requests want the interpreter too.  A request that waits for what the
-thread holds is let in after a millisecond or two, see `engine.prepare`.  Only memory that constraints share grows, within
+thread holds is let in after a millisecond or two, see `prepare`.  Only memory that constraints share grows, within
 its bound; a constraint that nobody holds any more is left.  Refused: several threads, as one kernel works for one
 thread at a time.
 
