@@ -38,26 +38,11 @@ from itertools import pairwise
 from math import gcd, lcm
 from typing import Any, NamedTuple, TypeAlias
 
-from constrained.caches import cached, charge, forgets
+from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
 from constrained.schema.number_sets import contains
 from constrained.schema.values import NumberRange
 from constrained.work import spend_nearby
-
-try:
-    from constrained.schema._scan import digits as quick_digits
-    from constrained.schema._scan import start as quick_start
-except ImportError:  # no compiler
-    quick_digits = quick_start = None
-try:
-    from constrained.schema._scan import SettledStates as QuickStates
-except ImportError:  # no compiler
-    QuickStates = None
-try:
-    from constrained.schema._scan import BoundedStates
-except ImportError:  # no compiler
-    BoundedStates = None
-
 
 # ======================================================================================================================
 # States, and the part of a number after its "e"
@@ -223,16 +208,9 @@ class ExponentStart(Interned):
             yield from plus.targets()
 
 
+@cached(1 << 12)
 def exponent(interval: Interval, spelling: NumberSpelling) -> ExponentStart | None:
     """Return the state after "e", None if no spelling fits the interval, which is not empty."""
-    quick: ExponentStart | None = None
-    if quick_start is not None and not spelling.canonical:
-        quick = quick_start(interval, spelling)
-    return quick or _plain_start(interval, spelling)
-
-
-@cached(1 << 12)
-def _plain_start(interval: Interval, spelling: NumberSpelling) -> ExponentStart | None:
     if spelling.canonical and _signed(interval, spelling) == (None, None):
         return None
     return ExponentStart(interval, spelling)
@@ -251,10 +229,7 @@ def _signed(interval: Interval, spelling: NumberSpelling) -> tuple[Interned | No
 
 
 def _digits(low: int, high: int | None, spelling: NumberSpelling) -> Interned:
-    if spelling.canonical:
-        return canonical_digits(low, high, "")
-    quick: Interned | None = None if quick_digits is None else quick_digits(low, high, spelling)
-    return quick or digits(low, high, None, spelling, False)
+    return canonical_digits(low, high, "") if spelling.canonical else digits(low, high, None, spelling, False)
 
 
 # ======================================================================================================================
@@ -263,7 +238,6 @@ def _digits(low: int, high: int | None, spelling: NumberSpelling) -> Interned:
 
 BELOW, ABOVE = -1, -2  # outcomes of a comparison with a bound's digits; i >= 0: equal in the first i digits
 Interval: TypeAlias = tuple[int | None, int | None]  # inclusive, None = unbounded
-_SHORT, _LARGE = 100, 10**100  # digits and numbers that integers are quick with
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +356,7 @@ class Magnitudes:
     """
 
     __slots__ = (
-        "_whole", "endless", "high", "holes", "left_out", "low", "modulus", "positive", "step", "whole_modulus", "zero"
+        "endless", "high", "holes", "left_out", "low", "modulus", "positive", "step", "whole_modulus", "zero"
     )  # fmt: skip
 
     def __init__(self, numbers: NumberRange, left_out: frozenset[Fraction], *, negative: bool) -> None:
@@ -400,10 +374,6 @@ class Magnitudes:
         )
         self.zero = inside and not self.holes and not (left_out and Fraction(0) in left_out)
         reaches = high is None or high.numerator > 0
-        # the first and the last member, where these are all whole numbers between two bounds
-        self._whole: tuple[int, int] | None = None
-        if self.step is UNIT and not (self.holes or left_out) and self.high is not None:
-            self._whole = _whole_between(self.low, self.high)
         self.endless = reaches and self.high is None and (self.step is None or self._outside_holes(self.step.step))
         self.positive = self.endless or (reaches and self.high is not None and self._is_positive(self.high))
 
@@ -427,19 +397,9 @@ class Magnitudes:
 
     def _is_positive(self, high: Bound) -> bool:
         """Say whether some positive number up to the upper bound belongs to the set."""
-        if self._whole is not None:
-            return self._whole[0] <= self._whole[1]
         if self.low is None and self.step is None and not (self.holes or self.left_out):
             return True
         return self.meets(Fraction(0), high.value, left_open=True, right_open=False)
-
-    def has_whole_bounds(self) -> bool:
-        """Say whether both bounds are whole numbers that they hold themselves."""
-        return not [one for one in (self.low, self.high) if one is not None and (one.open or one.value.denominator > 1)]
-
-    def has_bounds_only(self) -> bool:
-        """Say whether members are all numbers between the bounds, or all whole ones and the bounds are whole."""
-        return not self.holes and (self.step is None or self.step is UNIT and self.has_whole_bounds())
 
     def _outside_holes(self, value: Fraction) -> bool:
         return all((value / hole.step).denominator != 1 for hole in self.holes)
@@ -512,26 +472,10 @@ class Magnitudes:
         assert most is not None
         assert least is not None
         prefix, length = _integer(digits), len(digits)
-        if self._whole is not None and not left_open and len(digits) < _SHORT:
-            return self._begins_whole(prefix, length, least, most)
         for point in range(most, least - 1, -1):
             spend_nearby(4 + (abs(point) >> 7))
             scale = Fraction(10) ** (point - length)
             if self.meets(prefix * scale, (prefix + 1) * scale, left_open=left_open, right_open=True):
-                return True
-        return False
-
-    def _begins_whole(self, prefix: int, length: int, least: int, most: int) -> bool:
-        """As `continues`, of whole numbers between two bounds: by integers alone."""
-        assert self._whole is not None
-        spend_nearby(1 + (most - least) // 4)
-        first, last = self._whole
-        for point in range(most, least - 1, -1):
-            if point >= length:
-                scale = 10 ** (point - length)
-                if prefix * scale <= last and (prefix + 1) * scale > first:
-                    return True
-            elif prefix % 10 ** (length - point) == 0 and first <= prefix // 10 ** (length - point) <= last:
                 return True
         return False
 
@@ -587,18 +531,6 @@ def _text(value: int) -> str:
     half = value.bit_length() * 3 // 20  # about half of its digits
     high, low = divmod(value, 10**half)
     return _text(high) + _text(low).zfill(half)
-
-
-def _whole_between(low: Bound | None, high: Bound) -> tuple[int, int] | None:
-    """Return the first and the last positive whole number between two bounds; None where the upper one is large."""
-    if high.value.numerator >= _LARGE * high.value.denominator:
-        return None
-    first = 1
-    if low is not None:
-        floor = low.value
-        first = -(-floor.numerator // floor.denominator) + (low.open and floor.denominator == 1)
-    top = high.value
-    return first, top.numerator // top.denominator - (high.open and top.denominator == 1)
 
 
 def _least_point(value: Fraction) -> int:
@@ -742,158 +674,6 @@ def union(members: tuple[Language, ...], table: dict[frozenset[Language], Both])
 
 
 # ======================================================================================================================
-# States whose digits no bound is compared with any more
-# ======================================================================================================================
-
-Key: TypeAlias = tuple[int, int | None, int | None, bool, int, int, bool]
-
-_STATE = 600  # bytes, estimated
-_ZERO, _ONE, _NINE = ord("0"), ord("1"), ord("9")
-
-
-class Settled(Interned):
-    """A state behind a digit > 0, before any exponent; `key` is as `SettledStates.state` takes it."""
-
-    __slots__ = ("_key", "_least", "_most", "_table")
-    goes_on = True  # by a zero, or an exponent of zero more
-
-    def __init__(self, table: SettledStates, key: Key, least: int | None, most: int | None) -> None:
-        """least, most: what the exponent lies between."""
-        self._table, self._key, self._least, self._most = table, key, least, most
-        self._edges = None
-        ends = not key[6] and (key[0] != POINT or table.spelling.bare_point)
-        self.accepts = ends and (least is None or least <= 0) and (most is None or most >= 0)
-
-    def targets(self) -> Iterable[Target]:
-        phase, least, most, whole, zeros, fraction, gap = self._key
-        state, spelling = self._table.state, self._table.spelling
-        found: list[Target] = []
-        if phase == WHOLE:
-            if not gap:
-                found.append((46, 46, state(POINT, least, most, whole, zeros, fraction, False)))
-            least = None if least is None else least - 1
-            most = None if most is None else most - 1
-        else:
-            phase, fraction = FRACTION, fraction + whole
-        zero = state(phase, least, most, whole, zeros + whole, fraction, False)
-        other = state(phase, least, most, whole, 0, fraction, False) if whole else zero
-        found += ((_ZERO, _ZERO, zero), (_ONE, _NINE, other))
-        if gap:
-            return found
-        behind_point = self._key[0] == POINT
-        after_e = None if behind_point and not spelling.bare_point else self._table.exponent(self._least, self._most)
-        found.append((69, 69, after_e))
-        if spelling.underscores and not behind_point:
-            found.append((95, 95, state(*self._key[:6], True)))
-        found.append((101, 101, after_e))
-        return found
-
-    def for_digits(self, digits: int) -> Settled:
-        """Return a state that agrees on all texts of up to `digits` digits, none of them behind an "e": few have to.
-
-        >>> state = settled_states(NumberSpelling()).state
-        >>> first, other = state(WHOLE, -4, 3, True, 2, 0, False), state(WHOLE, None, 9, True, 0, 0, False)
-        >>> first.for_digits(2) is other.for_digits(2), first.for_digits(4) is other.for_digits(4)
-        (True, False)
-        """
-        found = self._table.state(*within(self._key, digits))
-        assert found is not None
-        return found
-
-
-def within(key: Key, digits: int) -> Key:
-    """Return what is left of a key where only so many digits follow, none of them in an exponent.
-
-    Of the interval it is only asked whether it contains 0 after k <= digits digits before the point, and on which sides
-    of 0 it has members; of whole numbers also whether it reaches F - Z, for F digits behind the point of which the last
-    Z are zeros.  Invariant: F > 0 where a digit behind the point was read, else F = 0.
-    """
-    phase, least, most, whole, zeros, fraction, gap = key
-    ahead = digits if phase == WHOLE else 0  # digits that may move the interval
-    least = None if least is None or least <= 0 else min(least, ahead + 1)
-    if most is not None and most < 0:  # whole ones go on with zeros only
-        most, fraction = -1, min(fraction, 1)
-        zeros = fraction + whole
-    elif fraction:
-        most = None if most is None or most - fraction >= digits else 1 + max(most - fraction, 0)
-        zeros, fraction = int(zeros >= fraction), 1
-    else:
-        most = None if most is None or most >= (digits if whole else ahead) else most
-        zeros = 0
-    return phase, least, most, whole, zeros, fraction, gap
-
-
-class SettledStates:
-    """The states of one spelling, and the exponents behind them."""
-
-    __slots__ = ("_exponents", "_states", "spelling")
-
-    def __init__(self, spelling: NumberSpelling) -> None:
-        self.spelling = spelling
-        self._states: dict[Key, Settled | None] = {}
-        self._exponents: dict[tuple[int | None, int | None], ExponentStart | None] = {}
-
-    def state(
-        self, phase: int, least: int | None, most: int | None, whole: bool, zeros: int, fraction: int, gap: bool
-    ) -> Settled | None:
-        """Return the state of numbers of some digits times 10^e that lie within the bounds where least <= e <= most;
-        None if there is none.
-
-        phase: WHOLE, POINT or FRACTION.  whole: only whole numbers, of whose digits `zeros` at the end are 0 and
-        `fraction` stand behind the point; 0 where any are meant.  gap: the last character was an underscore.
-        """
-        key = phase, least, most, whole, zeros, fraction, gap
-        found = self._states.get(key)
-        if found is None and key not in self._states:
-            spend_nearby(2)
-            if len(self._states) >= MOST_STATES:
-                self.forget()
-            if whole and (least is None or least < fraction - zeros):
-                least = fraction - zeros
-            if least is None or most is None or least <= most:
-                found = Settled(self, key, least, most)
-            charge(_STATE)
-            found = self._states.setdefault(key, found)
-        return found
-
-    def exponent(self, least: int | None, most: int | None) -> ExponentStart | None:
-        """Return the state after an "e" that is followed by an exponent from `least` to `most`.
-
-        PERF: a spelling is hashed by a call of Python.
-        """
-        found = self._exponents.get((least, most))
-        if found is None:
-            found = self._exponents[least, most] = exponent((least, most), self.spelling)
-        return found
-
-    def forget(self) -> None:
-        """Empty the tables; without their edges states hold nothing but themselves."""
-        for state in [*self._states.values()]:
-            if state is not None:
-                state._edges = None
-        self._states.clear()
-        self._exponents.clear()
-
-
-_tables: dict[NumberSpelling, SettledStates] = {}
-
-
-def settled_states(spelling: NumberSpelling) -> SettledStates:
-    """Return the states of a spelling that is not canonical."""
-    known = _tables.get(spelling)
-    if known is None:
-        made = SettledStates(spelling) if QuickStates is None else QuickStates(spelling, exponent)
-        known = _tables.setdefault(spelling, made)
-    return known
-
-
-@forgets
-def _forget() -> None:
-    for table in [*_tables.values()]:
-        table.forget()
-
-
-# ======================================================================================================================
 # What the digits so far mean to a set of numbers
 # ======================================================================================================================
 
@@ -918,7 +698,7 @@ class MantissaKey(NamedTuple):
     depth: int  # digits that the points have been compared with
 
 
-Reading: TypeAlias = "Mantissa | Settled | None"  # None: no number starts so
+Reading: TypeAlias = "Mantissa | None"  # None: no number starts so
 
 
 class MantissaStates:
@@ -930,9 +710,8 @@ class MantissaStates:
     """
 
     __slots__ = (
-        "_work",
-        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_settled", "_states", "base", "is_ordinary",
-        "negative", "numbers", "plain", "points", "spelling", "unsigned",
+        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_states", "base", "negative", "numbers", "plain",
+        "points", "spelling", "unsigned",
     )  # fmt: skip
 
     def __init__(
@@ -952,12 +731,6 @@ class MantissaStates:
         self._bounded = numbers.low is not None or numbers.high is not None or points is not None
         self._divided = numbers.step is not None or bool(numbers.holes)
         self._alike = points is None and numbers.modulus == numbers.whole_modulus == 1
-        simple = points is None and not numbers.holes and (numbers.step is None or numbers.step is UNIT)
-        # what the states of other sets are as well, see `settled`
-        self._work = 6 if simple else 12  # units of a state; simple ones are compiled, see `_scan`
-        self._settled = settled_states(spelling) if simple and not (plain or spelling.canonical) else None
-        # nothing but bounds is to be met, and whole numbers are compared with whole bounds
-        self.is_ordinary = self._settled is not None and numbers.has_bounds_only()
         # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are
         # alike.
         past_low = max(2, numbers.low.point + 1) if numbers.low else 2
@@ -969,32 +742,15 @@ class MantissaStates:
 
     def state(self, key: MantissaKey, digits: str) -> Reading:
         """Return the state of a reading, None if it is dead; `digits` are those from the first one > 0."""
-        if key.started and self._settled is not None:
-            low, high = self.numbers.low, self.numbers.high
-            above = low is None or key.low < 0 or self.numbers.reaches_low(key.low)
-            if above and (high is None or key.high < 0 or not self.numbers.keeps_high(key.high)):
-                return self._settled_state(key)
         reduced = self._reduced(key)
         if reduced in self._states:
             return self._states[reduced]
-        spend_nearby(self._work + len(digits) // 16 + len(self.numbers.holes) // 2)
+        spend_nearby(12 + len(digits) // 16 + len(self.numbers.holes) // 2)
         if len(self._states) >= MOST_STATES:
             forget(self._states)
-        state: Mantissa | None = Mantissa(self, key, digits)
-        if state is not None and not state.live():
-            state = None
-        self._states[reduced] = state
-        return state
-
-    def _settled_state(self, key: MantissaKey) -> Settled | None:
-        """Return the state of a reading that no bound is compared with any more."""
-        assert self._settled is not None
-        low, high = self.numbers.low, self.numbers.high
-        least = None if low is None else low.point - key.point + (key.low == BELOW)
-        most = None if high is None else high.point - key.point - 1 + (key.high == BELOW)
-        if self.numbers.step is None:
-            return self._settled.state(key.phase, least, most, False, 0, 0, key.gap)
-        return self._settled.state(key.phase, least, most, True, key.zeros, key.fraction, key.gap)
+        state = Mantissa(self, key, digits)
+        found = self._states[reduced] = state if state.live() else None
+        return found
 
     def _reduced(self, key: MantissaKey) -> MantissaKey:
         """Return the key without what makes no difference to this set."""
@@ -1123,7 +879,7 @@ class Mantissa(Interned):
             yield char(".", self.reader.state(self.key._replace(phase=POINT), self.digits))
         if phase != ZERO:
             for first, last in self._digits():
-                yield _ZERO + first, _ZERO + last, self._after(first)
+                yield ord("0") + first, ord("0") + last, self._after(first)
         after_e = self._exponent()
         if not spelling.canonical:
             yield char("E", after_e)
@@ -1201,25 +957,12 @@ class Mantissa(Interned):
         numbers, canonical = self.reader.numbers, self.reader.spelling.canonical
         if not self.digits:
             return self._live_zero()
-        if self.reader.is_ordinary:
-            return self._live_ordinary()
         if not canonical:
             listed = self.reader.points is not None and self.reader.base is None  # then one of the span can come
             return listed or bool(self._scales()) or numbers.continues(self.digits, None, None)
         if self.reader.plain:
             return numbers.continues(self.digits, len(self.digits), None)
         return self._live_canonical()
-
-    def _live_ordinary(self) -> bool:
-        """As `live` behind a digit > 0, by the comparisons alone; see `MantissaStates.is_ordinary`."""
-        numbers, key = self.reader.numbers, self.key
-        if numbers.high is None or numbers.low is None and numbers.step is None:
-            return True
-        most = numbers.high.point - (not numbers.keeps_high(key.high))
-        least = numbers.low.point + (key.low == BELOW) if numbers.low is not None else 0
-        if numbers.step is None:
-            return least <= most
-        return max(least, len(self.digits)) <= most or bool(self._scales())
 
     def _live_zero(self) -> bool:
         numbers, key, points = self.reader.numbers, self.key, self.reader.points
@@ -1328,11 +1071,8 @@ def _reader(
     side = magnitudes(numbers, without, negative=negative)
     if side is None:
         return None
-    plain, whole = numbers.plain or spelling.canonical and numbers.integer is True, side.step is UNIT
+    plain = numbers.plain or spelling.canonical and numbers.integer is True
     if not side.left_out - {0}:
-        if BoundedStates is not None and not (plain or spelling.canonical) and side.has_bounds_only():
-            quick: MantissaStates = BoundedStates(side, settled_states(spelling), whole=whole, negative=negative)
-            return quick
         return MantissaStates(side, spelling, plain=plain, negative=negative)
     base = _reader(numbers, spelling, frozenset(), negative=negative)
     return MantissaStates(side, spelling, plain=plain, negative=negative, points=Points(side.left_out), base=base)

@@ -7,7 +7,6 @@ from constrained.engine.kernel._texts cimport LanguageAt, Languages, Positions
 from constrained.engine.memory._memory cimport (
     allotted, Arena, arena_take, cleared, Ints, ints_add, ints_free, Map, map_free, Meter, mix, released)
 from constrained.engine.tokens._tokens cimport Trie, TrieNode
-from constrained.schema._scan cimport DigitWalk
 
 
 # ======================================================================================================================
@@ -455,23 +454,6 @@ cdef class Grouping:
     cdef dict inherited(self, IndependentMask mask, object spelling)
 
 
-@final
-cdef class NumberMasks:
-    cdef object store               # of the vocabulary, shared by its kernels: `registry.MaskStore`
-    cdef Builder builder            # borrowed, as the next one
-    cdef Trie trie
-    cdef uint64_t digits, signs     # classes of bytes
-
-    cdef object key(self, object language)
-    cdef IndependentMask built(self, object language)
-    # internals
-    cdef int most_digits(self) except -2
-    cdef int walk(self, IndependentMask made, DigitWalk walk) except -1
-    cdef int walk_below(self, IndependentMask made, DigitWalk walk, int at, int* first, int* last) except -1
-    cdef bint goes_on(self, DigitWalk walk, int at) noexcept
-    cdef int skip_alike(self, DigitWalk walk, int at, int stop)
-
-
 cdef enum:
     MOST_LISTED = 512       # exits of a mask up to which the nodes below them are listed by their bytes
 
@@ -488,7 +470,6 @@ cdef class IndependentMasks:
     cdef Languages languages
     cdef CountedMasks counted       # owned, as the next two
     cdef Grouping grouping
-    cdef NumberMasks numbers
     cdef list parts                 # the mask of each (text position, trie node); -1: the whole one
     cdef Map part_ids
     cdef list behind_keys           # (the mask of a key, the mask behind it) of each (that mask's address, entry)
@@ -508,7 +489,6 @@ cdef class IndependentMasks:
     cdef object spelling(self, int q)
     cdef int filled(self, int q) except -1
     cdef IndependentMask make_whole(self, int q)
-    cdef bint bare(self, int q) noexcept
     cdef int walked(self, int q, object language, object key) except -1
     cdef IndependentMask universal(self, int q, object spelling)
     cdef int find_exits(self, IndependentMask made, int q, int32_t* path) except -1

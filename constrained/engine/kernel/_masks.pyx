@@ -4,7 +4,7 @@
     MaskBuffer        the mask that is being made: blocks that differ from a base, and a worklist
     IndependentMask   which tokens stay inside a text, and the trie nodes where others leave it (exits)
       Builder         makes one by a walk of the trie; skips bytes that change nothing (Staying)
-      CountedMasks    of texts with a bounded length: from the unbounded one      NumberMasks  of numbers: by arithmetic
+      CountedMasks    of texts with a bounded length: from the unbounded one
       Grouping        exits by what the texts before them are
     IndependentMasks  finds and keeps them, for the vocabulary
     Walk              of the trie from an automaton state     FiniteTexts  against sorted texts
@@ -19,7 +19,6 @@ from constrained.engine.kernel._automaton cimport (
 from constrained.engine.kernel._texts cimport BODY, ESCAPE, holds, LiteralTexts, Position, Spelling
 from constrained.engine.memory._memory cimport ask, ints_extend, ints_put, ints_room, map_get, map_put, SLICE, work
 from constrained.engine.tokens._tokens cimport child_of, clear_tokens, is_wide, set_tokens
-from constrained.schema._scan cimport digit_walk, ENDS, NO_DIGITS
 
 from bisect import bisect_left
 from constrained.engine.tokens.trie import BITS, LEADS, MALFORMED
@@ -859,113 +858,6 @@ cdef bint has_keys(bytes text):
 
 
 # ======================================================================================================================
-# Context-independent masks of bare numbers: what the few digits of a token may do to one.
-#
-# Vocabularies cut numbers into tokens of one digit or three.  So most states of numbers do what another does that
-# stands for all of them (`for_digits`), and have its mask; what tokens do there is found by arithmetic (`DigitWalk`),
-# without states.
-#
-# Borrows: the vocabulary's store, the `Builder`, the trie.
-# Invariant: no token goes on with digits behind an "e", or there are neither keys nor masks here.
-# Plain twin: `Builder.build` and `Language.mask_key`; compared in tests/test_number_masks.py.
-# Source: ours.
-# ======================================================================================================================
-
-@final
-cdef class NumberMasks:
-    """Finds keys of bare numbers, and builds their masks."""
-
-    def __cinit__(self, Builder builder, store):
-        cdef int byte
-        self.builder, self.trie, self.store = builder, builder.trie, store
-        for byte in range(0x30, 0x3A):
-            self.digits |= builder.staying.classes[byte]
-        self.signs = builder.staying.classes[0x2B] | builder.staying.classes[0x2D]
-
-    cdef int most_digits(self) except -2:
-        if self.store.digits is None:
-            self.store.digits = self.trie.digits()
-        return self.store.digits
-
-    cdef object key(self, object language):
-        """Return a language that agrees on all tokens; None where there is no other way to say so than `mask_key`."""
-        for_digits = getattr(language, "for_digits", None)
-        cdef int digits = -1 if for_digits is None else self.most_digits()
-        return None if digits < 0 else for_digits(digits)
-
-    cdef IndependentMask built(self, object language):
-        """Return the mask of a language that is a key, as `Builder.build` makes it; None: it must be built there."""
-        cdef DigitWalk walk = digit_walk(language, self.trie.longest)
-        cdef Builder builder = self.builder
-        cdef IndependentMask made
-        cdef int visited
-        if walk is None:
-            return None
-        made, builder.runs.size = IndependentMask(), 0
-        visited = self.walk(made, walk)
-        work(builder.meter, visited + 8 * made.exits.size + self.trie.words)
-        builder.gather(made, -1, True)
-        builder.note_bytes(made)
-        made.weigh(builder.counter, self.trie.words)
-        return made
-
-    cdef int walk(self, IndependentMask made, DigitWalk walk) except -1:
-        """As `Builder.walk` of a whole bare text."""
-        cdef int byte, visited = 0, first = 0, last = 0
-        for byte in range(0x2E, 0x66):
-            if self.trie.roots[byte] >= 0 and (byte < 0x3A or byte == 0x45 or byte == 0x5F or byte == 0x65):
-                visited += self.walk_below(made, walk, self.trie.roots[byte], &first, &last)
-        self.builder.keep_run(first, last)
-        return visited
-
-    cdef int walk_below(self, IndependentMask made, DigitWalk walk, int at, int* first, int* last) except -1:
-        """As `Builder.walk_below`, of a node and those below it; return how many were visited."""
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int stop = nodes[at].end, depth, found, visited = 0
-        while at < stop:
-            visited += 1
-            depth = nodes[at].depth
-            found = walk.step(depth, nodes[at].byte)
-            if found == NO_DIGITS or nodes[at].first != last[0]:
-                self.builder.keep_run(first[0], last[0])
-                first[0] = last[0] = nodes[at].first
-            if found == NO_DIGITS:
-                at = nodes[at].end
-                continue
-            if nodes[at].end == at + 1:
-                at = self.skip_alike(walk, at, stop)
-                last[0], at = nodes[at + 1].first, at + 1
-                continue
-            if found == ENDS:
-                ints_add(&made.exits, at)
-            if not self.trie.below[at] & ~self.digits and walk.takes_all_digits(depth):
-                at = nodes[at].end      # every token below stays inside, whether texts end on its way or not
-                last[0] = nodes[at].first
-                continue
-            last[0] = nodes[at + 1].first
-            at = at + 1 if self.goes_on(walk, at) else nodes[at].end
-        return visited
-
-    cdef bint goes_on(self, DigitWalk walk, int at) noexcept:
-        """Say whether some byte below a node may follow there."""
-        cdef uint64_t below = self.trie.below[at]
-        if walk.takes_signs_only(self.trie.nodes[at].depth):
-            return below & self.signs != 0
-        return not walk.takes_digits_only(self.trie.nodes[at].depth) or below & self.digits != 0
-
-    cdef int skip_alike(self, DigitWalk walk, int at, int stop):
-        """Return the last of the nodes from one on that are digits > 0 of the same place, with nothing below."""
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int depth = nodes[at].depth
-        if not 0x31 <= nodes[at].byte <= 0x38 or not walk.is_settled(depth - 1):
-            return at
-        while (at + 1 < stop and nodes[at + 1].depth == depth and nodes[at + 1].end == at + 2
-               and nodes[at + 1].byte <= 0x39):
-            at += 1
-        return at
-
-
-# ======================================================================================================================
 # Context-independent masks: what tokens do inside a text, whatever stands around it.
 #
 # Such a mask depends only on the vocabulary and on the language at a position, so it is kept with the vocabulary and
@@ -991,7 +883,6 @@ cdef class IndependentMasks:
         self.meter, self.trie, self.automaton = builder.meter, builder.trie, builder.automaton
         self.positions, self.languages = builder.positions, builder.positions.languages
         self.counted, self.grouping = CountedMasks(builder, store), Grouping(builder)
-        self.numbers = NumberMasks(builder, store)
         self.parts, self.behind_keys = [], []
 
     def __dealloc__(self):
@@ -1052,23 +943,13 @@ cdef class IndependentMasks:
             return self.counted.mask(spelling, counted)
         ask(self.meter)
         language = self.language(q)
-        number = self.numbers.key(language) if self.bare(q) else None
-        key = (spelling, place, language.mask_key(self.trie.longest) if number is None else number)
+        key = (spelling, place, language.mask_key(self.trie.longest))
         found = stored(self.entries, key)
         if found is not None:
             return found
         if simple and getattr(language, "universal_over", None) is not None:
             return self.kept(key, self.universal(q, spelling))
-        found = None if number is None else self.numbers.built(number)
-        if found is None:
-            found = self.builder.build(self.walked(q, language, key[2]), -1, False)
-        return self.kept(key, found)
-
-    cdef bint bare(self, int q) noexcept:
-        """Say whether a text stands there whose bytes are its characters, without quotes."""
-        cdef Position* p = &self.positions.at[q >> 1]
-        cdef Spelling* spelling = &self.positions.spellings[p.spelling]
-        return p.place == BODY and spelling.closing < 0 and not spelling.escapes
+        return self.kept(key, self.builder.build(self.walked(q, language, key[2]), -1, False))
 
     cdef int walked(self, int q, object language, object key) except -1:
         """Return the position to walk from for q's mask: that of its key, where the key is a language as well.

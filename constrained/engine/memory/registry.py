@@ -32,8 +32,6 @@ class MaskStore:
     entries: masks with their sizes by key.  The compiled kernels look there themselves, and what they find is the last
     to go; see `Builder`.
 
-    digits: how many digits of a number tokens read at most, see `Trie.digits` of the compiled kernel; None: unasked.
-
     Invariant: what `put` was told about the masks that are here adds up to `most_bytes` at most.
     Threads: safe; two that miss the same mask both build it.  Interrupted at any point it has lost an entry at worst.
     """
@@ -42,7 +40,6 @@ class MaskStore:
         self.most_bytes = most_bytes
         # of the compiled kernel: `counter.bytes` is the memory of all masks that are alive, stored or not
         self.counter: Any = None
-        self.digits: int | None = None
         self.entries: dict[Hashable, tuple[Any, int]] = {}
         self._room = most_bytes
 

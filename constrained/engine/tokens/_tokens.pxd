@@ -64,7 +64,6 @@ cdef class Trie:
     cdef object texts               # (size,) bytes of each token or None
 
     cdef int find(self, int node, bytes path) noexcept
-    cdef int digits(self) except -2
     cdef int quotes(self, int token, int first) noexcept
     cdef object plain_text(self, int token, int first, int last)
 

@@ -93,10 +93,6 @@ cdef class Branches:
 # Plain twin: `tokens.trie.TokenTrie`.
 # ======================================================================================================================
 
-cdef enum:
-    EXPONENT = -1       # in place of a number of digits: behind an "e"
-
-
 @final
 cdef class Trie:
     """What kernels read of a vocabulary."""
@@ -146,31 +142,6 @@ cdef class Trie:
             if node < 0:
                 return -1
         return node
-
-    cdef int digits(self) except -2:
-        """Return how many digits of a number a token that begins inside of it has at most; -1: one has some behind an
-        "e".
-
-        Cost: those tokens, which are some thousand.
-        """
-        cdef int at = 0, depth, byte, most = 0
-        cdef int32_t* read = <int32_t*>allotted(<size_t>self.longest + 2, 4)    # digits so far at each depth
-        read[0] = 0
-        while at < self.count and most >= 0:
-            depth, byte = self.nodes[at].depth, self.nodes[at].byte
-            if 0x30 <= byte <= 0x39:
-                read[depth] = read[depth - 1] + 1
-                most = max(most, read[depth]) if read[depth - 1] != EXPONENT else -1
-            elif byte == 0x2E or byte == 0x5F or read[depth - 1] == EXPONENT and (byte == 0x2B or byte == 0x2D):
-                read[depth] = read[depth - 1]
-            elif byte == 0x45 or byte == 0x65:
-                read[depth] = EXPONENT
-            else:
-                at = self.nodes[at].end
-                continue
-            at += 1
-        released(read)
-        return most
 
     cdef int quotes(self, int token, int first) noexcept:
         """Return how many quotes a token has from a byte on, single or double."""
