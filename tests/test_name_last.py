@@ -14,7 +14,7 @@ import pytest
 from laws import unpacked
 
 import constrained as c
-from constrained.formats.binding import bind, calls
+from constrained.formats.binding import bind
 from constrained.formats.binding.calls import NameLast
 from constrained.grammar import Embedded, Grammar, Literal, Ref, lower
 from constrained.machine import Bytes, Edges
@@ -125,8 +125,6 @@ def test_plain_kernels_read_the_same(name, monkeypatch):
     together, apart = _grammars(monkeypatch, _tools(LISTS[name]), tool_choice="required")
     masks = [_masks(together, VOCABULARY, 5, kernel, 30) for kernel in ("plain", "compiled")]
     assert masks == [_masks(apart, VOCABULARY, 5, "compiled", 30)] * 2
-    monkeypatch.setattr(calls, "table_in_sight", None)  # as without a compiler
-    assert _masks(_fresh().grammar(_tools(LISTS[name]), tool_choice="required"), VOCABULARY, 5, "compiled", 30) == masks[0]
 
 
 @pytest.mark.parametrize("adopted", ['\n{"arguments": ', ', "name": "f"}', ', "name": "tool_12"}', "<x>"])

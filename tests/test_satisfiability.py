@@ -7,12 +7,10 @@ from __future__ import annotations
 import pytest
 from jsonschema import Draft202012Validator
 
-from constrained.regex import ANY, example, intersect, repeat
 from constrained.schema.describe import conflict
 from constrained.schema.normal.normalise import is_never, normalise
-from constrained.schema.normal.quick import ROOM, is_plainly_live
+from constrained.schema.normal.quick import surely_satisfiable
 from constrained.schema.reading.check import load
-from constrained.schema.strings.formats import KNOWN, format_expr
 from constrained.work import Budget, metered
 
 TREE = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
@@ -124,17 +122,13 @@ def test_what_has_a_value_is_live(schema):
 
 @pytest.mark.parametrize("schema", NEVER.values(), ids=NEVER)
 def test_what_has_no_value_does_not_look_live(schema):
-    assert not is_plainly_live(schema, {})
+    assert not surely_satisfiable(schema, {})
 
 
-PLAINLY_LIVE = [  # schema, a value that shows it
+SURELY_SATISFIABLE = [  # schema, a value that shows it
     ({"type": "object", "properties": {"a": False}, "additionalProperties": False, "x-unknown": 1}, {}),
     ({"type": ["array", "null"], "items": False, "uniqueItems": True}, []),
     ({"type": "string", "format": "date"}, "2024-02-29"),
-    ({"type": "string", "format": "uri", "maxLength": 2048}, "x:"),
-    ({"type": "string", "format": "uri", "minLength": 1}, "x:"),
-    ({"type": "string", "format": "email", "minLength": 1, "maxLength": 64}, "a@b"),
-    ({"type": "integer", "required": ["a"], "properties": {"a": False}}, 0),
     (
         {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}, "additionalProperties": False},
         {"a": ""},
@@ -142,76 +136,37 @@ PLAINLY_LIVE = [  # schema, a value that shows it
     ({"type": "object", "required": ["b"], "properties": {"a": False}}, {"b": None}),
     ({"type": "array", "minItems": 2, "items": {"enum": ["x", 1]}}, ["x", "x"]),
     ({"type": "string", "minLength": 3}, "abc"),
-    ({"type": "string", "minLength": 3, "maxLength": 3}, "abc"),
-    ({"type": "integer", "minimum": 3, "maximum": 3}, 3),
     ({"type": "number", "exclusiveMaximum": 0}, -1),
-    ({"type": ["string", "null"], "enum": ["a"]}, "a"),
-    ({"const": "a", "type": "string"}, "a"),
-    ({"const": {"a": [1, None, True], "b": {"c": "x"}}}, {"a": [1, None, True], "b": {"c": "x"}}),
-    ({"enum": [0.5, [-7]]}, [-7]),
-    ({"title": "t", "anyOf": [False, {"type": "null"}]}, None),
-    ({"x-order": ["a"], "anyOf": [False, {"type": "null"}], "deprecated": True}, None),
-    ({"description": "d", "oneOf": [{"type": "string"}, {"type": ["integer", "null"]}]}, 1),
-    ({"oneOf": [{"type": "string", "pattern": "(?=a)b"}, {"type": "object"}]}, {}),
-    ({"title": "t", "allOf": [{"type": "string", "enum": ["a"]}]}, "a"),
-    ({"type": "string", "pattern": "^[A-Fa-f\\d]{2}(?:-[^\\s.]+|_)?$"}, "aF-x"),
-    ({"type": ["string", "null"], "pattern": "a(b|c)*"}, "xabcx"),
 ]
 
-NOT_PLAINLY_LIVE = [
+NOT_SEEN = [  # what has no value, or more is said of it than is looked at
     {"type": "string", "minLength": 3, "maxLength": 2},
     {"type": "integer", "minimum": 3, "maximum": 2},
     {"type": "integer", "const": "a"},
-    {"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 4},
     {"anyOf": [False, {"enum": []}]},
-    *({"anyOf": [{"type": "null"}], **beside} for beside in ({"type": "string"}, {"$id": "x"}, {"nullable": True})),
     {"enum": ["\ud800"]},
-    {"const": {"a": {"\ud800": 1}}},
-    {"const": [["\udfff"]]},
-    {"const": [1], "type": "object"},
-    {"type": "integer", "anyOf": [{"type": "string"}]},
-    {"maxLength": 0, "anyOf": [{"type": "string", "minLength": 1}]},
-    {"type": "integer", "minimum": 3, "multipleOf": 2, "maximum": 3},
+    {"maxLength": 0, "enum": ["a"]},
+    {"type": "integer", "enum": ["a"]},
     {"type": "string", "format": "uri", "maxLength": 1},
-    {"type": "string", "format": "uri", "maxLength": 63},
-    {"type": "string", "format": "uri", "minLength": 99, "maxLength": 99},
-    {"type": "string", "format": "uri", "minLength": 2},
-    {"format": "uri", "minLength": 1},
+    {"type": "string", "format": "uri", "minLength": 99},
+    {"minLength": 1},
     {"type": "object", "required": ["\ud800"]},
-    {"oneOf": [{"type": "number"}, {"type": "integer"}]},
-    {"oneOf": [{"type": "string"}, {"type": ["string", "null"]}]},
-    {"oneOf": [{"type": "string"}, {"minimum": 1}]},
-    {"oneOf": [{"type": "string", "nullable": True}, {"type": "null"}]},
-    {"type": "string", "oneOf": [{"type": "null"}, {"type": "integer"}]},
-    {"oneOf": [{"type": "string"}, False]},
-    {"allOf": [{"type": "string"}, {"type": "null"}]},
-    {"type": "null", "allOf": [{"type": "string"}]},
-    {"type": "string", "pattern": "a(?!b|[^b]|$)"},
-    {"type": "string", "pattern": "a^b"},
-    {"type": "string", "pattern": "a$b"},
-    {"type": "string", "pattern": "[]"},
-    {"type": "string", "pattern": "[^]"},
-    {"type": "string", "pattern": "[^\\s\\S]"},
-    {"type": "string", "pattern": "\ud800"},
-    {"type": "string", "pattern": "\\bx"},
-    {"type": "string", "pattern": "a", "maxLength": 0},
-    {"type": "string", "pattern": "a", "format": "date"},
+    {"type": "object", "required": ["a"], "properties": {"a": False}},
+    {"type": "object", "required": ["a"], "unevaluatedProperties": False},
+    {"type": "object", "required": ["a"], "propertyNames": False},
+    {"type": "array", "minItems": 1, "maxItems": 0},
+    {"type": "array", "minItems": 1, "items": False},
 ]
 
 
-@pytest.mark.parametrize("name", sorted(KNOWN))
-def test_each_format_has_a_text_of_some_length(name):
-    assert len(example(intersect(format_expr(name), repeat(ANY, 1)))) <= ROOM
+@pytest.mark.parametrize("schema", NOT_SEEN)
+def test_what_is_not_surely_satisfiable(schema):
+    assert not surely_satisfiable(schema, {})
 
 
-@pytest.mark.parametrize("schema", NOT_PLAINLY_LIVE)
-def test_what_does_not_look_live(schema):
-    assert not is_plainly_live(schema, {})
-
-
-@pytest.mark.parametrize(("schema", "value"), PLAINLY_LIVE)
-def test_what_looks_live_is(schema, value):
-    assert is_plainly_live(schema, {})
+@pytest.mark.parametrize(("schema", "value"), SURELY_SATISFIABLE)
+def test_what_is_surely_satisfiable(schema, value):
+    assert surely_satisfiable(schema, {})
     assert Draft202012Validator(schema).is_valid(value)
 
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import copy
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from test_schema_compiled import ORDINARY, again, outcome, plainly, schemas
+from fuzz.random_schemas import Schemas
 
-from constrained import caches, machine
+from constrained import caches, errors, machine
 from constrained.schema.machines import object as object_keys
 from constrained.schema.machines import value as machine_value
 from constrained.schema.normal import normalise as normal
-from constrained.schema.reading import interning
+from constrained.schema.normal import quick
+from constrained.schema.reading import check as checking
 from constrained.schema.reading.check import load
+from constrained.schema.reading.document import Library
 from constrained.schema.surfaces.punctuation import Punctuation, arguments, json, python
+from constrained.work import Budget, metered
 
 pytest.importorskip("constrained.schema._values", reason="no compiler")
 
-__all__ = ["plainly"]
+UNITS = 1 << 40
 MOST_STATES = 250  # of one schema that are looked at
 SURFACES = {
     "json": json("flexible", "any"),
@@ -42,6 +49,102 @@ BRANCHES: list[Any] = [
     *({"type": "object", "properties": {name: {}, "b": {"type": "null"}, "a": {}}, "additionalProperties": False, **more}
       for name in ("z", "z</s>") for more in ({}, {"minProperties": 1}, {"minProperties": 2, "required": ["a", "b"]}, {"required": ["a"]})),
 ]  # fmt: skip
+
+
+ORDINARY: list[Any] = [
+    {**kind, **one, **other, **third}
+    for kind in ({"type": "object"}, {"type": ["null", "object"]}, {})
+    for one in ({}, {"properties": {}}, {"properties": {"a": {"type": "string"}, "b": {}, "c": True, "d": False}},
+                {"properties": {"a": {"$ref": "#/$defs/d"}, "b": {"$ref": "#"}}, "$defs": {"d": {"type": "null"}}},
+                {"properties": {"\u00e9": {"minimum": 1}}})
+    for other in ({}, {"required": []}, {"required": ["a", "d"]}, {"required": ["z", "a", "z"]}, {"required": ["\u00e9"]})
+    for third in ({}, {"additionalProperties": False}, {"additionalProperties": True}, {"additionalProperties": {}},
+                  {"additionalProperties": {"type": "null"}}, {"additionalProperties": {"$ref": "#"}}, {"nullable": True},
+                  {"nullable": False}, {"minProperties": 1}, {"title": "t"}, {"patternProperties": {"^a": {"type": "null"}}})
+] + [
+    {"type": kind, **one, **other, **third}
+    for kind in ("array", ["array"], ["array", "null"], ["array", "object"])
+    for one in ({}, {"items": {"type": "string"}}, {"items": True}, {"items": False}, {"items": {}}, {"items": [{"type": "null"}]},
+                {"items": {"$ref": "#"}}, {"items": {"type": "array", "items": {"minimum": 3}}},
+                {"items": {"$ref": "#/$defs/d", "title": "t"}, "$defs": {"d": {"type": "string", "minLength": 2}}},
+                {"items": {"$ref": "#/$defs/d", "maxLength": 3}, "$defs": {"d": {"$ref": "#/$defs/e"}, "e": {"type": "null"}}},
+                {"items": {"$ref": "#/$defs/d"}, "$defs": {"d": {"$ref": "#/$defs/e"}, "e": {"type": "null"}}},
+                {"items": {"$ref": "#/$defs/d"}, "$defs": {"d": False}}, {"items": {"$ref": "#/$defs/d"}, "$defs": {"d": {}}})
+    for other in ({}, {"minItems": 0}, {"minItems": 2}, {"minItems": 1.0}, {"minItems": 1, "maxItems": 0}, {"minItems": 1, "maxItems": 1})
+    for third in ({}, {"maxItems": 0}, {"maxItems": 1}, {"maxItems": 7}, {"uniqueItems": True}, {"uniqueItems": False}, {"title": "t"},
+                  {"uniqueItems": True, "maxItems": 1}, {"nullable": True}, {"contains": {"type": "null"}})
+][::7] + [
+    {**one, **other}
+    for one in ({}, *({"type": kind} for kind in ("string", "number", "integer", "boolean", "null", "object", "array")), {"type": ["string"]},
+                {"type": ["string", "null"]}, {"type": ["integer", "number", "boolean"]}, {"type": ["integer", "null"]}, {"type": ["object"]}, {"type": ["array", "object"]})
+    for other in ({}, {"enum": ["a", "b", "a"]}, {"enum": ["a"]}, {"enum": ["a", 1]}, {"enum": ["\u00e9", "e"]}, {"enum": [str(n) for n in range(40)]},
+                  {"const": "a"}, {"const": "\u00e9"}, {"const": 1}, {"const": ["a"]}, {"enum": ["a", "b"], "const": "a"}, {"title": "t"},
+                  {"nullable": True}, {"enum": ["a"], "minLength": 1}, {"minLength": 1}, {"minimum": 1}, {"format": "date"},
+                  {"minLength": 0}, {"minLength": 2, "maxLength": 9}, {"maxLength": 0}, {"minLength": 2, "maxLength": 1}, {"minLength": 1.0},
+                  {"maxLength": 3, "pattern": "a"}, {"maxLength": 3, "nullable": True}, {"items": {"$ref": "#"}, "nullable": True},
+                  {"pattern": "^a+$"}, {"pattern": ""}, {"pattern": "^(?!a|b)[ab]$"}, {"pattern": "a", "nullable": True}, {"format": "hostname"},
+                  {"format": "regex"}, {"format": "nonsense"}, {"format": "uuid", "nullable": True}, {"minimum": 1, "maximum": 0},
+                  {"minimum": 2, "maximum": 2}, {"minimum": 0, "maximum": 10**40}, {"maximum": -3}, {"minimum": 1.5}, {"minimum": True},
+                  {"minimum": 1, "exclusiveMinimum": True}, {"minimum": 1, "exclusiveMinimum": 1}, {"minimum": 0, "nullable": True},
+                  {"enum": ["a", None]}, {"enum": [None]}, {"enum": [None, "\u00e9"]}, {"const": None}, {"enum": [None, 1]},
+                  {"enum": ["a", "b"] * 8, "nullable": True})
+] + [
+    {word: parts, **more}
+    for word in ("anyOf", "oneOf")
+    for parts in ([{"type": "string"}, {"type": "integer"}], [{"type": "number"}, {"type": "integer", "title": "t"}, {"type": "null"}],
+                  [{"type": "string"}], [{"type": ["string", "null"]}, {"type": ["null", "boolean"]}], [{"type": "string"}, {"type": "array"}],
+                  [{"type": "string"}, True], [{"type": "string"}, {}], [{"type": "string"}, {"$ref": "#/$defs/d"}], [{"type": "null"}] * 5,
+                  [{"type": "string"}, {"$id": "http://example.com/a", "type": "null"}], [{"type": "string"}, {"type": "null", "nullable": True}],
+                  [{"type": "string", "minLength": 1}, {"type": "null"}], [{"type": "integer"}, {"type": "number"}])
+    for more in ({"$defs": {"d": {"type": "null"}}}, {"title": "t", "$defs": {"d": False}}, {"type": "string", "$defs": {"d": {}}})
+] + [  # what a union said is asked again
+    {"type": "object", "properties": {"a": {"$ref": "#/$defs/u"}, "b": {"allOf": [{"$ref": f"#/$defs/u{part}"}, {"type": ["null", "number"]}]}},
+     "$defs": {"u": {"oneOf": [{"type": "integer"}, {"type": "number"}]}}}
+    for part in ("", "/oneOf/0")
+]  # fmt: skip
+
+
+def schemas(count: int) -> Iterator[Any]:
+    made = Schemas(11)
+    for _ in range(count):
+        yield made.make()
+
+
+@pytest.fixture
+def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Any]:
+    """Return what calls something with all machines in Python."""
+
+    def call(function: Callable[[], Any]) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(machine_value, "PlainStates", None)
+            patch.setattr(machine_value.Choice, "expand", machine_value.Choice.plain_expand)
+            return function()
+
+    return call
+
+
+def again(function: Callable[..., Any], *given: Any) -> Any:
+    """Return what a function returns when it is called again: patterns are known then, which the first calls pay for."""
+    function(*given)
+    function(*given)
+    return function(*given)
+
+
+def outcome(function: Callable[[], Any]) -> tuple[Any, Any, int]:
+    """Return what a function returns, or the error, and the units of work that it takes."""
+    budget = Budget(UNITS)
+    with metered(budget):
+        try:
+            found, error = function(), None
+        except (errors.ConstrainedError, RecursionError) as raised:
+            found, error = None, (type(raised), str(raised), getattr(raised, "where", None))
+    return found, error, UNITS - budget.left
+
+
+def nested(word: str, depth: int, inner: Any) -> Any:
+    for _ in range(depth):
+        inner = {word: [inner] if word == "allOf" else {"a": inner} if word == "properties" else inner}
+    return inner
 
 
 class Walk:
@@ -104,15 +207,14 @@ class Walk:
 
 
 def states(schema: Any, punctuation: Punctuation, *, ordered: bool) -> Any:
-    """Return the states of a schema's values, with the units of work where no leaf is known."""
-    interning._commons.clear()
+    """Return the states of a schema's values, with the units of work."""
 
     def read() -> Any:
         conj = load(schema)
         if normal.is_never(conj):
             return None
         how: dict[str, Any] = {"ordered": ordered, "value": normal.normalise, "never": normal.is_never}
-        values = machine_value.Values(punctuation, **how, commons=machine_value.Values(punctuation, **how))
+        values = machine_value.Values(punctuation, **how)
         return Walk().seen(values.state(conj))
 
     return outcome(read)
@@ -153,3 +255,41 @@ def test_positions_are_compared_by_content() -> None:
     assert type(after).__name__ == "PlainPosition" and (_, tight) == first.then.expand().calls[1]
     assert after == first.then.expand().calls[0][1] and hash(after) == hash(first.then.expand().calls[0][1])
     assert len({first.then, tight, after, other.then}) == 4 and first.then != 1
+
+
+@pytest.mark.parametrize("word", ["items", "properties", "not", "allOf", "additionalProperties"])
+@pytest.mark.parametrize("inner", [{"type": "string"}, {"type": 1}])
+def test_nesting_is_no_recursion(word: str, inner: Any) -> None:
+    schema, library = nested(word, 100_000, inner), Library({}, None)
+    outcome(lambda: checking._survey(library, schema, library.add(schema, "", "#", own=True), "#"))
+    assert len(library.outer) > 100_000
+    assert not quick.surely_compilable(schema) and quick.surely_satisfiable(schema, {}) in (True, False)
+    while schema:  # what is freed by recursion would end the interpreter
+        schema = schema.pop(word, None) if type(schema) is dict else schema.pop("a", None) if schema else None
+        schema = schema[0] if type(schema) is list else schema.get("a", schema) if type(schema) is dict else None
+
+
+def test_errors_leave_nothing_behind() -> None:
+    """What the passes hold when they are broken off goes with them."""
+    wrong = [
+        {"properties": {f"k{number}": {"items": {"type": "string"}} for number in range(50)} | {"z": {"type": 1}}},
+        {"allOf": [{"minLength": -1}] * 9, "$ref": "#/x"}, {"items": {"properties": {"a": 1}}}, {"items": {"pattern": "("}},
+        {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}}, {"required": ["\ud800"], "type": "object"},
+    ]  # fmt: skip
+
+    def all_of_them() -> None:
+        for schema in wrong:
+            with suppress(errors.ConstrainedError):
+                conj = load(schema)
+                normal.normalise(conj)
+            with suppress(errors.ConstrainedError), metered(Budget(7)):
+                normal.normalise(load({"type": "object", "properties": {"a": {}, "b": {"type": "null"}}}))
+
+    for _ in range(50):
+        all_of_them()
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(300):
+        all_of_them()
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 600

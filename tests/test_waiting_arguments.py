@@ -4,7 +4,6 @@ once.
 
 from __future__ import annotations
 
-import copy
 import random
 
 import numpy as np
@@ -19,8 +18,6 @@ from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule
 from constrained.machine import Bytes, LiteralSet, MarkerSafe, Quoting, Text
 from constrained.regex import matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
-from constrained.schema.by_content import content
-from constrained.schema.normal.quick import NOTES, without_notes
 
 KERNELS = ["plain", "compiled"]
 TEXT, FEW, MANY = {"type": "string"}, {"enum": ["a"]}, {"type": "array", "items": {"type": "integer"}}
@@ -178,40 +175,6 @@ NAMED = [
     {"properties": {"a": {**TEXT, "title": "x"}}}, {"enum": ["a", 1]}, {"enum": {"a": "b"}}, {"enum": ["b", "a"]},
     {"additionalProperties": False}, {"x": None}, {1: "x"}, {"items": {"items": {"items": {"items": TEXT}}}}, [TEXT], True,
 ]  # fmt: skip
-
-
-def _deep(depth):
-    return {"items": _deep(depth - 1)} if depth else {"type": "string"}
-
-
-def test_names_of_schemas_tell_their_contents_apart():
-    naming = pytest.importorskip("constrained.schema._scan").schema_name
-    named = 0
-    for one in NAMED:
-        for other in map(copy.deepcopy, NAMED):
-            names = naming(one, NOTES), naming(other, NOTES)
-            named += None not in names
-            if None not in names:
-                assert (names[0] == names[1]) is (content(without_notes(one)) == content(without_notes(other)))
-    assert named > 600 and naming(_deep(7), NOTES) and naming(_deep(8), NOTES) is None
-    for without in ({"minLength": 1.0}, {"minLength": True}, {"enum": ["a", 1]}, {1: "x"}, [TEXT], True, {"x": None}):
-        assert naming(without, NOTES) is None
-
-
-WIDE = [{"properties": {f"k{at:02}": NAMED[at % 3] for at in range(last + 1)}, "required": [f"k{last}"]} for last in (61, 62, 69)]
-
-
-@pytest.mark.parametrize("schema", [*KEYS, *WIDE], ids=range(len(KEYS + WIDE)))
-@pytest.mark.parametrize("order", ["schema", "any"])
-def test_tables_are_made_alike_in_python(schema, order):
-    pytest.importorskip("constrained.schema._scan")
-    parts = Parts({**WRITTEN, "property_order": order})
-    unread = UnreadObject(None, {"type": "object", **schema}, parts)
-    table, plain = unread.object_table, unread.plain_table(parts.quoting(()))
-    assert type(table) is type(plain) and table._replace(value=None) == plain._replace(value=None)
-    for which in range(len(table.names)):
-        assert table.value(which) is table.value(which)
-        assert table.value(which) == plain.value(which)
 
 
 def _grammar_of(state):

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from constrained.errors import LimitExceeded, SchemaError, shown
-from constrained.schema.normal.quick import is_plain
+from constrained.schema.normal.quick import surely_compilable
 from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
 from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.reading.notes import Note, report
@@ -248,7 +248,7 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
     schema = function[given[0]] if given else None
     if schema is None or isinstance(schema, Mapping) and not schema:
         return {"type": "object", "properties": {}}
-    if type(schema) is dict and schema.get("type") == "object" and "properties" in schema and is_plain(schema):
+    if type(schema) is dict and schema.get("type") == "object" and "properties" in schema and surely_compilable(schema):
         return dict(schema)  # PERF: nearly all are like this, and none of what follows changes or refuses it
     schema = dict(mapping(schema, f"{where} #"))
     if schema.keys() == {"json"}:
@@ -265,8 +265,7 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
     if isinstance(schema.get("properties"), list):
         schema["properties"] = _from_singletons(schema["properties"], where)
     try:
-        if not is_plain(schema):  # PERF: those that are plain have standard types, which is quicker to see
-            schema = standard_types(schema, f"{where} #")
+        schema = standard_types(schema, f"{where} #")
     except RecursionError as error:
         raise malformed(f"{where} #", "the schema nests more deeply than Python's stack allows") from error
     if not isinstance(schema.setdefault("type", "object"), str) or schema["type"] != "object":

@@ -14,7 +14,6 @@ from __future__ import annotations
 import marshal
 from collections import OrderedDict
 from collections.abc import Callable
-from math import isfinite
 from threading import Lock
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet, ref
@@ -22,26 +21,39 @@ from weakref import WeakSet, ref
 from constrained.caches import charge, forgets
 from constrained.work import unlocked_at_fork
 
-try:
-    from constrained.schema._scan import is_within, plain_copy
-except ImportError:  # no compiler
-    is_within = plain_copy = None
-
 LARGEST = 100_000  # values in a schema that is looked up
 _PER_BYTE = 20  # bytes of what is made of a byte of a name, estimated
-
-_CONTAINERS = frozenset({dict, list, tuple})
-_JSON = frozenset({dict, list, str, int, bool, type(None)})
-_JSON_AND_FLOATS = _JSON | {float}
-_ONLY_STR = frozenset({str})
 
 Made = TypeVar("Made")
 
 
+def _is_within(values: Any, most: int) -> bool:
+    """Return whether there are at most so many values inside of a container, in containers within it or not."""
+    count, level = 0, [values]
+    while level and count <= most:
+        parts: list[Any] = []
+        for part in level:
+            parts += part.values() if type(part) is dict else part
+            if count + len(parts) > most:
+                return False
+        count += len(parts)
+        level = [part for part in parts if type(part) in (dict, list, tuple)]
+    return count <= most
+
+
+def _no_copy(value: Any, most: int) -> Any:
+    return None
+
+
+try:
+    from constrained.schema._values import is_within, plain_copy
+except ImportError:  # no compiler: schemas are copied as they are read
+    is_within, plain_copy = _is_within, _no_copy
+
+
 def content(*values: Any) -> bytes | None:
     """Return a name of some values, None if they are too many or not plain.  Cost: 0.02 µs per value."""
-    small = _parts(values, [], []) is not None if is_within is None else is_within(values, LARGEST)
-    return _written(values) if small else None
+    return _written(values) if is_within(values, LARGEST) else None
 
 
 def content_of(schema: Any, documents: Any, *others: Any) -> tuple[bytes | None, Any]:
@@ -50,48 +62,11 @@ def content_of(schema: Any, documents: Any, *others: Any) -> tuple[bytes | None,
 
     The copy is what has the name, also if another thread changes the schema meanwhile.
     """
-    copy = _rebuilt(schema) if plain_copy is None else plain_copy(schema, LARGEST)
-    parts = _parts((schema,), [], []) if copy is None or documents is not None else []
-    if parts is None or documents is not None and _parts((documents,), parts, []) is None:
+    copy = plain_copy(schema, LARGEST)
+    if (copy is None or documents is not None) and not is_within((schema, documents or ()), LARGEST):
         return None, None
     key = _written((schema if copy is None else copy, documents, *others))
     return key, None if key is None else copy
-
-
-def _rebuilt(schema: Any) -> Any:
-    """As `plain_copy`, by way of bytes, which takes five times as long."""
-    names: list[Any] = []
-    parts = _parts((schema,), [], names)
-    if parts is None or not (_ONLY_STR.issuperset(map(type, names)) and _are_json(parts)):
-        return None
-    written = _written((schema,))
-    return None if written is None else values_of(written)[0]
-
-
-def _are_json(parts: list[Any]) -> bool:
-    types = set(map(type, parts))
-    if float not in types:
-        return types <= _JSON
-    return types <= _JSON_AND_FLOATS and all(isfinite(part) for part in parts if type(part) is float)
-
-
-def _parts(values: Any, found: list[Any], names: list[Any]) -> list[Any] | None:
-    """Return all that is inside of a container besides what was found before, None if it is too much; add the keys to
-    the names.
-    """
-    level = [values]
-    while level:
-        known = len(found)
-        for part in level:
-            if type(part) is dict:
-                names += part
-                found += part.values()
-            else:
-                found += part
-            if len(found) > LARGEST:
-                return None
-        level = [value for value in found[known:] if type(value) in _CONTAINERS]
-    return found
 
 
 def _written(values: tuple[Any, ...]) -> bytes | None:

@@ -22,7 +22,7 @@ from constrained.schema.by_content import Recent, content_of, values_of
 from constrained.schema.describe import conflict, describe
 from constrained.schema.lark_rules import MARKERS, LarkRules
 from constrained.schema.limits import heavy_parts, needs_survey, survey, widen
-from constrained.schema.machines.value import Values, common_values
+from constrained.schema.machines.value import Values
 from constrained.schema.normal.normalise import is_never
 from constrained.schema.profiles import PROFILES, bounded_numbers, loadable_formats
 from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
@@ -262,7 +262,7 @@ class EmbeddedSchema:
         ways = options.whitespace, options.spelling, options.max_whitespace, options.avoid
         inner = surface(*ways) if options.quote is None else quoted(options.quote, options.avoid)
         ordered = options.property_order == "schema"
-        self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
+        self._values = Values(inner, ordered=ordered)
         # the parts of the tags that some tokenizers have as tokens; the special token that stands around strings
         self.markers: frozenset[str] = _NO_NAMES if options.tags is None else frozenset(options.tags.markers)
         self.specials: frozenset[str] = _NO_NAMES if options.quote is None else frozenset({options.quote})

@@ -3,7 +3,7 @@
 Arguments are made when the tool is called.  To compile a schema takes a fraction of a millisecond, mostly to find out
 that it allows some value and can be compiled exactly.  For 500 tools of which one is called, that is most of the time
 before the first token.  Nearly all schemas of tools use a handful of keywords for which both are plain to see
-(`quick.is_plain`); they wait until their state is asked for.  All others are compiled at once, so that whatever
+(`quick.surely_compilable`); they wait until their state is asked for.  All others are compiled at once, so that whatever
 is wrong with a tool is reported when it is bound.  How waiting arguments begin is plain to see, too:
 
     … "tool_4" ─ 2 ─► ( ─► {machine of tool_42 behind its bracket}
@@ -72,7 +72,7 @@ from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.by_content import content
 from constrained.schema.key_masks import mask_of
 from constrained.schema.lark_rules import LarkRules
-from constrained.schema.normal.quick import NOTES, is_plain, without_notes
+from constrained.schema.normal.quick import surely_compilable, without_notes
 from constrained.schema.reading.notes import Note
 from constrained.schema.surfaces.punctuation import LONGEST_GAP, Token, json, spelled, unmarked
 from constrained.schema.surfaces.tags import (
@@ -87,11 +87,6 @@ from constrained.schema.surfaces.tags import (
 )
 
 # -- beginnings --------------------------------------------------------------------------------------------------------
-
-try:
-    from constrained.schema._scan import table_in_sight
-except ImportError:  # no compiler
-    table_in_sight = None
 
 Sign: TypeAlias = int | str  # a byte, or the name of a special token
 
@@ -133,8 +128,6 @@ class Parts:
     made: by names of their schemas.
     """
 
-    notes = NOTES
-
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options, self.made = options, dict[object, State]()
         self.marks = marks = json(options["whitespace"], options["spelling"], LONGEST_GAP, options["avoid"])
@@ -163,7 +156,7 @@ class Parts:
 
 class UnreadObject:
     """The state behind the opening bracket of an object in JSON that has the keys in ``properties`` and no others;
-    compared by identity.  Its schema is plain (`quick.is_plain`).
+    compared by identity.  Its schema is plain (`quick.surely_compilable`).
     """
 
     def __init__(self, made: Made, schema: Mapping[str, Any], parts: Parts) -> None:
@@ -178,19 +171,10 @@ class UnreadObject:
     @once
     def object_table(self) -> ObjectTable | None:
         """What `machine.ObjectTable` says, but for the values from the schema as it was given."""
-        parts, properties = self._parts, self._schema["properties"]
-        quoting = parts.quoting(properties)
+        properties, required = self._schema["properties"], self._schema.get("required")
+        quoting = self._parts.quoting(properties)
         if isinstance(quoting, MarkerSafe):
             return None
-        if table_in_sight is None:
-            return self.plain_table(quoting)
-        required = self._schema.get("required")
-        table: ObjectTable = table_in_sight(properties, required, parts.ordered, quoting, parts.punctuation, parts)
-        return table
-
-    def plain_table(self, quoting: Quoting) -> ObjectTable:
-        """As `_scan.table_in_sight`."""
-        properties, required = self._schema["properties"], self._schema.get("required")
         names = sorted(properties)
         index = dict(zip(names, range(len(names)), strict=True))
         needed = mask_of([index[name] for name in required], len(names)) if required else 0
@@ -285,7 +269,7 @@ class Arguments:
         schema, self._left_out = carried(schema, options["surface"], tool)
         self._schema, self._options = schema, options
         named = options["surface"] not in _WRITABLE or _WRITABLE[options["surface"]](schema, options)
-        self._plain = named and is_plain(schema)
+        self._plain = named and surely_compilable(schema)
         self._made: EmbeddedSchema | None = None if self._plain else embed(schema, **options)
 
     @property

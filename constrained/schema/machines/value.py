@@ -3,8 +3,7 @@
 A value state is a union of type machines.  Whatever starts with a byte of its own is one state with byte edges (``{``,
 ``[``, ``t``…); strings and numbers are calls of shared text states.  Nothing is normalised before a generation gets to
 it, and nothing is kept here but one start state per conjunction: positions inside objects and arrays are compared by
-content, and live in the kernels that met them. The machines of `reading.interning` are those of the process, see
-`common_values`.
+content, and live in the kernels that met them.
 
     Values.state(conj) ──► Text | Bytes | Choice ──"{"──► machine_object   ──"["──► machine_array
 """
@@ -14,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from constrained.caches import cached, charge, forgets
+from constrained.caches import cached
 from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Edges, LiteralSet, Quoting, State, Text
 from constrained.regex import NEVER, Expr, intersect
@@ -25,7 +24,6 @@ from constrained.schema.machines.union import MOST_APART, WORTH_IT, Listed, cons
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.number_texts import number_language
 from constrained.schema.reading.document import At, both
-from constrained.schema.reading.interning import leaf
 from constrained.schema.surfaces.punctuation import Punctuation, string_between
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, HasNamed, HasOther, ObjectShape, Value
 from constrained.work import spend
@@ -73,18 +71,14 @@ def choice(states: list[State]) -> State:
 
 
 class Values:
-    """The value machines of one schema on one surface.  `value` and `never` answer what a conjunction allows.
+    """The value machines of one schema on one surface.  `value` and `never` answer what a conjunction allows."""
 
-    `commons` are the machines of leaves, None in the commons themselves.
-    """
-
-    def __init__(self, punctuation: Punctuation, *, ordered: bool, commons: Values | None = None,
+    def __init__(self, punctuation: Punctuation, *, ordered: bool,
                  value: Callable[[Conj], Value] = normalise, never: Callable[[Conj], bool] = is_never) -> None:
         self.punctuation, self.ordered, self.value, self.never = punctuation, ordered, value, never
         self.states: dict[Conj, State] = {}  # by conjunction, those that were asked for
-        self._commons = self if commons is None else commons
         if PlainStates is not None:
-            self._plain: Any = PlainStates(self, None if commons is None else commons._plain, Choice)
+            self._plain: Any = PlainStates(self, Choice)
             self.state = self._plain.state  # type: ignore[method-assign]
 
     def state(self, conj: Conj) -> State:
@@ -100,20 +94,7 @@ class Values:
 
     def _made(self, conj: Conj) -> State:
         spend(1, At(conj))
-        common = leaf(conj)
-        if common is not None and (self is not self._commons or common != conj):
-            return self._commons._leaf_state(common)
         return choice(self.alternatives(self.value(conj), conj))
-
-    def _leaf_state(self, conj: Conj) -> State:
-        """As `state`, of a conjunction that was a leaf a moment ago: another one may stand for it by now, as caches may
-        be emptied.
-        """
-        state = self.states.get(conj)
-        if state is None:
-            charge(_STATE)
-            state = self.states.setdefault(conj, choice(self.alternatives(self.value(conj))))
-        return state
 
     def object_written_as(self, outer: Punctuation, conj: Conj) -> State:
         """Return the state that reads an object in a punctuation of its own, such as keyword arguments; its values are
@@ -183,23 +164,6 @@ class Values:
 def _only(text: str) -> LiteralSet:
     """Return the set of one text.  PERF: kernels read sets natively, but literals character by character, as states."""
     return LiteralSet((text,))
-
-
-_STATE = 2_000  # bytes of the machine of a leaf, estimated
-MOST_STATES = 10_000  # of leaves on one surface; at the bound they start afresh, and whoever holds old ones keeps them
-_commons: dict[tuple[int, bool], Values] = {}  # by id of the punctuation, which the values keep alive
-
-
-def common_values(punctuation: Punctuation, *, ordered: bool) -> Values:
-    """Return the machines of leaves on a surface, which all documents of the process share."""
-    place = id(punctuation), ordered
-    found = _commons.get(place)
-    if found is None or len(found.states) > MOST_STATES:
-        found = _commons[place] = Values(punctuation, ordered=ordered)
-    return found
-
-
-forgets(_commons.clear)
 
 
 def _texts_within(values: Values, items: Conj) -> tuple[Text, ...] | None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import lru_cache, partial
+from functools import partial
 from threading import local
 from typing import Any, NamedTuple, TypeAlias
 
@@ -56,7 +56,6 @@ from constrained.schema.normal.scalars import (
     SCALAR,
     STRING,
     Scalars,
-    of_types,
 )
 from constrained.schema.normal.unions import (
     Switch,
@@ -76,7 +75,7 @@ from constrained.schema.number_sets import exact
 from constrained.schema.reading.document import NOTHING, Node, at_keyword, bared, both, denials, ordered
 from constrained.schema.strings.sets import ALL_TEXTS
 from constrained.schema.values import ALWAYS, Conj, ItemFrom, SignedNode
-from constrained.work import NO_LIMIT, Budget, metered, spend
+from constrained.work import spend
 
 Sketch: TypeAlias = Any  # ArraySketch or ObjectSketch
 Sketches: TypeAlias = tuple[Sketch, ...]
@@ -191,17 +190,6 @@ def _scalar_operation(operation: Operation, node: Node) -> Steps:
         return found
     found, twice = _some_and_several(parts, overlaps=operation.kind is JoinKind.ONE)
     return found & ~twice if twice else found
-
-
-@lru_cache(maxsize=1024)
-def joined_types(types: tuple[int, ...], kind: JoinKind) -> tuple[Scalars, int]:
-    """Return the scalars of a union whose members are of these types and say no more, and the units of work that it
-    takes to join them.
-    """
-    with metered(Budget(None)) as budget:
-        found, twice = _some_and_several([of_types(bits) for bits in types], overlaps=kind is JoinKind.ONE)
-        found = found & ~twice if twice else found
-    return found, NO_LIMIT - budget.left
 
 
 def _some_and_several(parts: list[Scalars], *, overlaps: bool) -> tuple[Scalars, Scalars]:

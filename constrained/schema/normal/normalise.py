@@ -11,9 +11,8 @@ Bounds: `alternatives.MOST_ALTERNATIVES` shapes per conjunction; beyond it Unsup
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
 
 from constrained.errors import LimitExceeded
 from constrained.regex import NEVER
@@ -23,29 +22,20 @@ from constrained.schema.normal.arrays import Never
 from constrained.schema.normal.counts import FewValues, values_below
 from constrained.schema.normal.objects import ObjectSketch
 from constrained.schema.normal.plans import (
-    SORTED_LATER,
     JoinKind,
     Operation,
     SortedKeywords,
-    keywords_of,
     own_array,
     own_scalars,
     plan_of,
 )
-from constrained.schema.normal.quick import is_plainly_live
+from constrained.schema.normal.quick import surely_satisfiable
 from constrained.schema.normal.satisfiable import Ask, is_live_array, is_live_object
 from constrained.schema.normal.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
 from constrained.schema.reading.document import NOTHING, Document, Node, located, ordered, pointer_of
-from constrained.schema.reading.keywords import Dialect
 from constrained.schema.strings.sets import NO_TEXT
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
-
-try:
-    from constrained.schema._scan import Asker, words_of
-    from constrained.schema._values import Reader
-except ImportError:  # no compiler
-    Asker = Reader = words_of = None
 
 ANYTHING = Value(
     True, ALL_SCALARS.booleans, ALL_SCALARS.numbers, ALL_SCALARS.strings.expr(), (ArrayShape(),),
@@ -58,7 +48,7 @@ _nothing.node.document.memo[NOTHING] = NO_VALUE
 _nothing.node.document.live[NOTHING] = False
 
 
-def plain_normalise(conj: Conj) -> Value:
+def normalise(conj: Conj) -> Value:
     """Return the values that belong to a conjunction.
 
     Cost: tens of microseconds for a plain schema, once; then a dictionary lookup.
@@ -72,7 +62,7 @@ def plain_normalise(conj: Conj) -> Value:
     if found is None:
         with document.lock:
             try:
-                found = document.memo[conj] = _looked_up(conj)
+                found = document.memo[conj] = _pruned(conj, _raw(conj))
             except LimitExceeded as error:
                 raise located(error, pointer_of(conj)) from None
     return found
@@ -88,39 +78,25 @@ def _settled(conj: Conj) -> bool:
             raise located(error, pointer_of(conj)) from None
 
 
-class PlainAsker:
-    """Asks whether conjunctions have values, as the compiled `Asker` does."""
-
-    def __init__(self, is_plainly_live: Callable[..., bool], decide: Callable[[Conj], bool]) -> None:
-        self._is_plainly_live, self._decide = is_plainly_live, decide
-
-    def is_never(self, conj: Conj) -> bool:
-        return not self.is_live(conj)
-
-    def is_live(self, conj: Conj) -> bool:
-        if not conj:
-            return True
-        signed = next(iter(conj))
-        node = signed.node
-        live: dict[Conj, bool] = node.document.live
-        known = live.get(conj)
-        if known is None:
-            if len(conj) == 1 and signed.positive and node.schema \
-                    and self._is_plainly_live(node.schema, node.document.library.targets):
-                known = live[conj] = True
-            else:
-                known = self._decide(conj)
+def is_live(conj: Conj) -> bool:
+    """Return whether some value belongs to a conjunction; errors as of `normalise`."""
+    if not conj:
+        return True
+    signed = next(iter(conj))
+    node = signed.node
+    live = node.document.live
+    known = live.get(conj)
+    if known is not None:
         return known
+    if len(conj) == 1 and signed.positive and _is_surely_live(node):
+        live[conj] = True
+        return True
+    return _settled(conj)
 
-    def has_required(self, shape: ObjectShape) -> bool:
-        return not shape.clauses and len(shape.required) >= shape.min and is_live_object(shape, self.is_live)
 
-
-_asker = (Asker or PlainAsker)(is_plainly_live, _settled)
-is_live: Callable[[Conj], bool] = _asker.is_live
-has_required: Callable[[ObjectShape], bool] = _asker.has_required
-#: Return whether no value belongs to a conjunction.  Raises: as `normalise`.
-is_never: Callable[[Conj], bool] = _asker.is_never
+def is_never(conj: Conj) -> bool:
+    """Return whether no value belongs to a conjunction; errors as of `normalise`."""
+    return not is_live(conj)
 
 
 def _raw(conj: Conj) -> Value:
@@ -130,22 +106,9 @@ def _raw(conj: Conj) -> Value:
     raw: dict[Conj, Value] = node.document.raw
     found = raw.get(conj)
     if found is None:
-        plain = len(conj) == 1 and signed.positive
-        if plain and _reader is not None and node.plan is None:
-            found = _reader.value(node)
-        if found is None:
-            plain = plain and (plan := plan_of(node)).plain
-            found = plain_value(node, plan) if plain else general_value(conj)
-        raw[conj] = found
+        plain = len(conj) == 1 and signed.positive and (plan := plan_of(node)).plain
+        found = raw[conj] = plain_value(node, plan) if plain else general_value(conj)
     return found
-
-
-def _words_of(dialect: Dialect) -> Any:
-    """Return what the words of a dialect say."""
-    words = dialect.tables.get("plain values")
-    if words is None:
-        words = dialect.tables["plain values"] = words_of(keywords_of(dialect))
-    return words
 
 
 def general_value(conj: Conj) -> Value:
@@ -237,15 +200,15 @@ def _is_nothing(conj: Conj) -> bool:
     return conj == NOTHING
 
 
-def _is_plainly_live(node: Node) -> bool:
+def _is_surely_live(node: Node) -> bool:
     """Return True if a look at the keywords shows a value; nodes of unions have none."""
-    return bool(node.schema) and is_plainly_live(node.schema, node.document.library.targets)
+    return bool(node.schema) and surely_satisfiable(node.schema, node.document.library.targets)
 
 
 def _pruned(conj: Conj, raw: Value) -> Value:
     """Return the value with live shapes only, and only live obligations in their clauses."""
     array_shapes, shapes = raw.arrays, raw.objects
-    if not array_shapes and (not shapes or len(shapes) == 1 and has_required(shapes[0])):
+    if not array_shapes and not shapes:
         return raw
     together: tuple[ArrayShape | ObjectShape, ...] = (*array_shapes, *shapes)
     for shape in together:
@@ -260,16 +223,6 @@ def _pruned(conj: Conj, raw: Value) -> Value:
     if array_shapes == raw.arrays and shapes == raw.objects:
         return raw
     return Value(raw.null, raw.booleans, raw.numbers, raw.strings, array_shapes, shapes)
-
-
-def _looked_up(conj: Conj) -> Value:
-    return _pruned(conj, _raw(conj))
-
-
-_reader = Reader and Reader(
-    _asker, sorted_later=SORTED_LATER, of_types=_of_types, words=_words_of, otherwise=_looked_up, anything=ANYTHING
-)
-normalise: Callable[[Conj], Value] = plain_normalise if _reader is None else _reader.normalise
 
 
 def _distinct(conj: Conj, limit: int) -> FewValues:
@@ -292,7 +245,7 @@ def _at_a_glance(conj: Conj, live: dict[Conj, bool]) -> bool | None:
     known = live.get(conj)
     if known is None and len(conj) == 1:
         (signed,) = conj
-        if signed.positive and _is_plainly_live(signed.node):
+        if signed.positive and _is_surely_live(signed.node):
             known = live[conj] = True
     return known
 

@@ -2,13 +2,13 @@
 
 What a keyword *means* is a function in `schema.normal`, under its name in the table of `plans`.  Everything else that
 some module has to know is in its entry: `check` asks for the form, `estimates` for what applies to the same value,
-`notes` for what describes an object, `quick` for what may leave a type without a value, `interning` for what small
-schemas consist of, `limits` for what may be out of reach, and `formats.tools` for where subschemas are.  A keyword that
-is not told to be any of this is none of it, so the fields say what is special about it:
+`notes` for what describes an object, `quick` for what may leave a type without a value, `limits` for what may be out of
+reach, and `formats.tools` for where subschemas are.  A keyword that is not told to be any of this is none of it, so the
+fields say what is special about it:
 
     keyword             drafts    applies     says
     "allOf"             4 …       AS_PART     demanding, risky: its normal form may be out of bounds; describes
-    "properties"        4 …       INSIDE      about objects; interned
+    "properties"        4 …       INSIDE      about objects
     "additionalItems"   4 … 2019  INSIDE      about arrays, the rest of their items
 
 `KEYWORDS` has two entries for a keyword whose form a draft has changed.
@@ -83,7 +83,6 @@ class Keyword(NamedTuple):
     measures: bool = False  # numbers: its value must be a number that can be computed with
     about: str = ""  # the type that it says something of, as in `TYPES`; "number" for both kinds; "": any type
     rest: bool = False  # about those keys or items that no keyword beside it names
-    interned: bool = False  # may stand in a schema that is one object for all documents, see `interning`
     refers: bool = False
     describes: bool = False  # takes part in the description of the same value
     demanding: bool = False  # may refuse the empty object, array or string, or some number
@@ -146,7 +145,7 @@ def _boolean(name: str, **more: Any) -> Keyword:
 
 def _bound(name: str, **more: Any) -> Keyword:
     return Keyword(
-        name, "a number", OfKind(*NUMERIC), about="number", interned=True, measures=True, demanding=True, **more
+        name, "a number", OfKind(*NUMERIC), about="number", measures=True, demanding=True, **more
     )
 
 
@@ -179,11 +178,10 @@ _BOOLEAN_BOUND: dict[str, Any] = {
     "fits": OfKind(bool),
     "until": 4,
     "about": "number",
-    "interned": True,
     "measures": True,
     "demanding": True,
 }
-_ITEMS: dict[str, Any] = {"about": "array", "interned": True, "applies": Applies.INSIDE}
+_ITEMS: dict[str, Any] = {"about": "array", "applies": Applies.INSIDE}
 _TYPE_NAMES = '", "'.join(TYPES)
 _NARROWING: dict[str, Any] = {"risky": True, "negating": True, "monotone": False}
 
@@ -196,15 +194,14 @@ KEYWORDS: tuple[Keyword, ...] = (
     _boolean("$recursiveAnchor", group=_CORE, since=2019, until=2019),
     _named_schemas("$defs", Applies.BY_REFERENCE, group=_CORE, since=2019),
     _named_schemas("definitions", Applies.BY_REFERENCE, group=KeywordGroup.NONE),
-    Keyword("type", f'one of "{_TYPE_NAMES}", or a list of them', _is_type, interned=True),
-    Keyword("enum", "a list of values", OfKind(list), measures=True, demanding=True, interned=True),
-    Keyword("const", "any value", lambda value: True, since=6, measures=True, demanding=True, interned=True),
+    Keyword("type", f'one of "{_TYPE_NAMES}", or a list of them', _is_type),
+    Keyword("enum", "a list of values", OfKind(list), measures=True, demanding=True),
+    Keyword("const", "any value", lambda value: True, since=6, measures=True, demanding=True),
     Keyword(
         "multipleOf",
         "a number greater than 0",
         _is_positive,
         about="number",
-        interned=True,
         measures=True,
         demanding=True,
     ),
@@ -214,10 +211,10 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword("exclusiveMaximum", **_BOOLEAN_BOUND),
     _bound("exclusiveMinimum", since=6),
     _bound("exclusiveMaximum", since=6),
-    _count("minLength", "string", interned=True, demanding=True),
-    _count("maxLength", "string", interned=True),
+    _count("minLength", "string", demanding=True),
+    _count("maxLength", "string"),
     _string("pattern", about="string", demanding=True),
-    _string("format", group=KeywordGroup.FORMAT, about="string", interned=True),
+    _string("format", group=KeywordGroup.FORMAT, about="string"),
     Keyword(
         "items",
         "a schema or a list of schemas",
@@ -252,12 +249,12 @@ KEYWORDS: tuple[Keyword, ...] = (
     _schema("contains", Applies.AS_PROBE, about="array", since=6, demanding=True, **_NARROWING),
     _count("minContains", "array", since=2019),
     _count("maxContains", "array", since=2019),
-    _count("minItems", "array", interned=True, demanding=True),
-    _count("maxItems", "array", interned=True),
-    _boolean("uniqueItems", about="array", interned=True),
-    _named_schemas("properties", Applies.INSIDE, about="object", interned=True),
+    _count("minItems", "array", demanding=True),
+    _count("maxItems", "array"),
+    _boolean("uniqueItems", about="array"),
+    _named_schemas("properties", Applies.INSIDE, about="object"),
     _named_schemas("patternProperties", Applies.INSIDE, about="object"),
-    _schema("additionalProperties", Applies.INSIDE, about="object", rest=True, interned=True),
+    _schema("additionalProperties", Applies.INSIDE, about="object", rest=True),
     _schema(
         "unevaluatedProperties",
         Applies.INSIDE,
@@ -273,7 +270,6 @@ KEYWORDS: tuple[Keyword, ...] = (
         "a list of strings",
         _are_strings,
         about="object",
-        interned=True,
         demanding=True,
         instead='"required": [name, …] beside "properties"',
     ),
@@ -299,10 +295,10 @@ KEYWORDS: tuple[Keyword, ...] = (
         risky=True,
         negating=True,
     ),
-    _count("minProperties", "object", interned=True, demanding=True),
-    _count("maxProperties", "object", interned=True),
+    _count("minProperties", "object", demanding=True),
+    _count("maxProperties", "object"),
     _schemas("allOf", Applies.AS_PART, describes=True, demanding=True, risky=True),
-    _schemas("anyOf", Applies.AS_BRANCH, describes=True, demanding=True, interned=True),
+    _schemas("anyOf", Applies.AS_BRANCH, describes=True, demanding=True),
     _schemas("oneOf", Applies.AS_BRANCH, describes=True, demanding=True, **_NARROWING),
     _schema("not", Applies.AS_CONDITION, demanding=True, **_NARROWING),
     _schema("if", Applies.AS_CONDITION, since=7, describes=True, demanding=True, **_NARROWING),

@@ -1,8 +1,4 @@
-"""What documents share: the machines of leaves, and whole schemas that were embedded lately.
-
-That a shared machine reads the right language is tested where all machines are (`test_schema_machines.py`); here, what
-counts as equal.
-"""
+"""Whole schemas that were embedded lately, found again by content: what counts as equal, and how many are held."""
 
 from __future__ import annotations
 
@@ -11,10 +7,7 @@ import json
 import marshal
 import weakref
 from collections import Counter, OrderedDict
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from itertools import combinations
-from threading import Barrier
 from types import MappingProxyType
 from typing import Any
 
@@ -27,11 +20,8 @@ from constrained.formats import ChatFormat
 from constrained.machine import LiteralSet, Quoting, State, Text
 from constrained.schema import by_content, embed
 from constrained.schema.by_content import LARGEST, Recent, content, content_of
-from constrained.schema.machines import value as machine_value
-from constrained.schema.machines.value import Values, common_values
-from constrained.schema.reading import interning as leaves
+from constrained.schema.machines.value import Values
 from constrained.schema.reading.check import load
-from constrained.schema.reading.interning import leaf
 from constrained.schema.surfaces.punctuation import json as json_surface
 
 LISTED = {"type": "array", "items": {"type": "string"}}
@@ -41,30 +31,7 @@ POINT = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type":
 def state(schema: Any, *, ordered: bool = False, **options: Any) -> State:
     """Return the state that a document of its own reads a schema with."""
     marks = json_surface("flexible", "any")
-    return Values(marks, ordered=ordered, commons=common_values(marks, ordered=ordered)).state(load(schema, **options))
-
-
-SHARED: list[Any] = [
-    {},
-    True,
-    {"type": "string"},
-    {"type": ["string", "null"], "maxLength": 7},
-    {"type": "integer", "minimum": 1, "maximum": 9},
-    {"const": 1.5},
-    {"enum": ["a", "b"]},
-    {"enum": [1, True, None, "x"]},
-    {"type": "string", "format": "date"},
-    LISTED,
-    POINT,
-    {"type": "array", "items": POINT, "minItems": 1, "uniqueItems": False},
-    {"type": "object", "additionalProperties": LISTED},
-    {"anyOf": [{"type": "string"}, {"type": "null"}]},
-]
-
-
-@pytest.mark.parametrize("schema", SHARED, ids=json.dumps)
-def test_equal_leaves_of_two_documents_have_one_state(schema: Any) -> None:
-    assert state(schema) is state(copy.deepcopy(schema))
+    return Values(marks, ordered=ordered).state(load(schema, **options))
 
 
 def test_one_text_is_read_as_a_set_is() -> None:
@@ -74,105 +41,6 @@ def test_one_text_is_read_as_a_set_is() -> None:
         assert isinstance(read, Text) and isinstance(read.language, LiteralSet)
         assert read.language.texts == ("red",)
         assert read.language.texts is state({"const": "red"}).language.texts  # type: ignore[attr-defined]
-
-
-def test_annotations_do_not_tell_leaves_apart() -> None:
-    noted = {
-        "title": "t",
-        "type": "array",
-        "description": "d",
-        "items": {"type": "string", "default": 1, "x-unknown": []},
-    }
-    assert state(noted) is state(LISTED)
-    assert state({"type": "object", "properties": {"title": {}}}) is not state(
-        {"type": "object", "properties": {"note": {}}}
-    )
-
-
-def test_leaves_below_leaves_are_shared() -> None:
-    inner = state(POINT)
-    assert state({"type": "array", "items": POINT}).expand().ranges[0][2].machine.values.state(load(POINT)) is inner  # type: ignore[attr-defined]
-
-
-DISTINCT: list[list[Any]] = [
-    [{"const": 1}, {"const": True}, {"const": "1"}, {"enum": [1, 0]}, {"enum": [True, False]}, {"enum": ["1", "0"]}],
-    [{"enum": [None]}, {"enum": ["None"]}, {"enum": ["null"]}, {"enum": [0]}, {"enum": [False]}, {"enum": [""]}],
-    [
-        {"items": True},
-        {"items": {"type": "string"}},
-        {"items": False},
-        {"items": {"items": False}},
-        {"uniqueItems": True, "items": {"type": "null"}},
-    ],
-    [
-        {"type": "integer", "minimum": 1},
-        {"type": "integer", "maximum": 1},
-        {"type": "integer", "exclusiveMinimum": 1},
-        {"type": "number", "minimum": 1},
-    ],
-    [{"type": "number", "minimum": 1e23}, {"type": "number", "minimum": 99999999999999991611392}],
-    [
-        {"type": "array", "maxItems": 1},
-        {"type": "array", "minItems": 1},
-        {"type": "array", "items": {"type": "array", "maxItems": 1}},
-    ],
-    [
-        {"type": "string", "minLength": 3},
-        {"type": "string", "maxLength": 3},
-        {"type": "string", "format": "date"},
-        {"type": "string"},
-    ],
-]
-
-
-@pytest.mark.parametrize("schemas", DISTINCT, ids=lambda schemas: json.dumps(schemas[0]))
-def test_leaves_that_differ_have_states_of_their_own(schemas: list[Any]) -> None:
-    assert len({leaf(load(schema)) for schema in schemas}) == len(schemas)
-    assert all(state(one) != state(other) for one, other in combinations(schemas, 2))
-
-
-def test_the_order_of_properties_counts_where_they_are_written_in_order() -> None:
-    turned = {**POINT, "properties": {"y": {"type": "number"}, "x": {"type": "number"}}}
-    assert state(POINT, ordered=True) is state(POINT, ordered=True)
-    assert state(POINT, ordered=True) is not state(turned, ordered=True)
-    assert state(POINT, ordered=True) is not state(POINT)
-
-
-def test_dialects_and_formats_count() -> None:
-    draft4 = {"type": "integer", "minimum": 1, "exclusiveMinimum": True}
-    dated = {"type": "string", "format": "date"}
-    kept = {"type": "integer", "const": 1}
-    below = {"properties": {"a": kept}}
-    assert leaf(load({"$schema": "http://json-schema.org/draft-04/schema#", **below})) is None
-    old, new = (load(schema, dialect=dialect) for schema, dialect in ((draft4, leaves.DRAFT_4), (kept, leaves.DRAFT_4)))
-    assert len({leaf(old), leaf(new), leaf(load(kept))}) == 3
-    assert state(dated) is not state(dated, formats="annotate")
-
-
-NO_LEAVES: list[Any] = [
-    {"type": "string", "pattern": "^a"},
-    {"$ref": "#/x", "x": {"type": "array"}, "type": "string"},
-    {"$id": "urn:a", "type": "string"},
-    {"not": {}},
-    {"type": "string", "nullable": True},
-    {"anyOf": [{"type": "object"}, {"type": "null"}]},
-    {"oneOf": [{"type": "string"}, {"type": "null"}]},
-    {"const": []},
-    {"enum": [{}]},
-    {"enum": list(map(str, range(100)))},
-    {"properties": {str(n): {} for n in range(40)}},
-    {"items": {"type": "string", "pattern": "a"}},
-    {"properties": {"a": {"$id": "urn:a"}}},
-]
-
-
-@pytest.mark.parametrize("schema", NO_LEAVES, ids=lambda schema: json.dumps(schema)[:40])
-def test_what_is_no_leaf(schema: Any) -> None:
-    assert leaf(load(schema)) is None
-    (literal,) = load({"type": "string"})
-    assert leaf(frozenset((literal.node.negative,))) is None
-    union, _ = literal.node.document.union([load({"type": "string"}), load({"type": "null"})], "#")
-    assert leaf(union.conj) is None
 
 
 def test_messages_keep_their_places() -> None:
@@ -185,36 +53,6 @@ def test_messages_keep_their_places() -> None:
             with pytest.raises(SchemaError) as caught:
                 embed({"type": "object", "properties": {name: part, "l": LISTED}, "required": [name, "l"]})
             assert (caught.value.where or "").removesuffix("/uniqueItems") == f"#/properties/{name}"
-
-
-def test_leaves_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaves, "MOST_LEAVES", 4)
-    monkeypatch.setattr(machine_value, "MOST_STATES", 4)
-    monkeypatch.setattr(leaves, "_commons", {})
-    monkeypatch.setattr(machine_value, "_commons", {})
-    first = state(LISTED)
-    for length in range(30):
-        state({"type": "string", "maxLength": length})
-        assert all(len(known.known) <= 4 for known in leaves._commons.values())
-        assert all(len(values.states) <= 6 for values in machine_value._commons.values())
-    assert state(LISTED) is not first
-    assert state(LISTED) is state(LISTED)
-
-
-def test_threads_get_one_state() -> None:
-    """Two that meet a leaf at once lower it once or twice, and keep the same state."""
-    for length in range(50):
-        barrier = Barrier(4)
-
-        def meet(_: int, length: int = length, barrier: Barrier = barrier) -> State:
-            barrier.wait()
-            return state({"type": "array", "items": {"type": "integer"}, "maxItems": 1000 + length})
-
-        with ThreadPoolExecutor(4) as pool:
-            assert len(set(map(id, pool.map(meet, range(4))))) == 1
-
-
-# -- whole schemas -----------------------------------------------------------------------------------------------------
 
 
 def test_a_schema_is_found_again_by_content() -> None:
@@ -266,13 +104,9 @@ COPIES: list[tuple[Any, bool]] = [
 ]
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.skipif(by_content.plain_copy is by_content._no_copy, reason="no compiler")
 @pytest.mark.parametrize(("value", "plain"), COPIES, ids=range(len(COPIES)))
-def test_a_copy_is_of_equal_values_of_its_own(value: Any, plain: bool, compiled: bool, monkeypatch: Any) -> None:
-    if compiled and by_content.plain_copy is None:
-        pytest.skip("no compiler")
-    if not compiled:
-        monkeypatch.setattr(by_content, "plain_copy", None)
+def test_a_copy_is_of_equal_values_of_its_own(value: Any, plain: bool) -> None:
     _, found = content_of(value, None)
     assert (found is not None) == plain
     if plain:
@@ -306,16 +140,16 @@ def test_a_name_is_that_of_the_copy(monkeypatch: Any) -> None:
 def test_what_is_too_large_has_no_name(value: Any, monkeypatch: Any) -> None:
     """The bound is met exactly, whichever pass counts."""
     values = value, [value, (value,)]
-    found = by_content._parts(values, [], [])
-    for is_within in (by_content.is_within, None):
+    most = next((most for most in range(200) if by_content._is_within(values, most)), LARGEST)
+    for is_within in (by_content.is_within, by_content._is_within):
         monkeypatch.setattr(by_content, "is_within", is_within)
-        if found is None:  # parts that occur in many places
-            assert content(*values) is None
-            continue
-        for most, named in ((len(found), True), (len(found) - 1, False)):
+        assert is_within(values, most) is by_content._is_within(values, LARGEST)
+        for bound in {most - 1, most}:
             with monkeypatch.context() as patch:
-                patch.setattr(by_content, "LARGEST", most)
-                assert content(*values) == (marshal.dumps(values, 2) if named and _is_written(value) else None)
+                patch.setattr(by_content, "LARGEST", bound)
+                named = is_within(values, bound) and _is_written(value)
+                assert content(*values) == (marshal.dumps(values, 2) if named else None)
+                assert is_within(values, bound) is by_content._is_within(values, bound)
 
 
 def _is_written(value: Any) -> bool:
@@ -432,14 +266,6 @@ def test_equal_tools_have_equal_machines() -> None:
         for _ in range(2)
     ]
     assert machines[0][0].machine.state() is machines[1][0].machine.state()
-
-
-@pytest.mark.parametrize("keyword", ["properties", "items"])
-def test_deep_schemas_are_no_leaves(keyword: str) -> None:
-    schema: Any = {"type": "null"}
-    for _ in range(3000):
-        schema = {keyword: {"a": schema} if keyword == "properties" else schema}
-    assert leaf(load(schema)) is None
 
 
 def test_equal_tools_give_one_grammar() -> None:
