@@ -137,12 +137,15 @@ SURELY_SATISFIABLE = [  # schema, a value that shows it
     ({"type": "array", "minItems": 2, "items": {"enum": ["x", 1]}}, ["x", "x"]),
     ({"type": "string", "minLength": 3}, "abc"),
     ({"type": "number", "exclusiveMaximum": 0}, -1),
+    ({"type": "integer", "minimum": 3, "maximum": 3}, 3),
+    ({"title": "t", "anyOf": [False, {"type": "null"}]}, None),
 ]
 
 NOT_SEEN = [  # what has no value, or more is said of it than is looked at
     {"type": "string", "minLength": 3, "maxLength": 2},
     {"type": "integer", "minimum": 3, "maximum": 2},
     {"type": "integer", "const": "a"},
+    {"type": "integer", "anyOf": [{"type": "string"}]},
     {"anyOf": [False, {"enum": []}]},
     {"enum": ["\ud800"]},
     {"maxLength": 0, "enum": ["a"]},

@@ -3,8 +3,8 @@
 Arguments are made when the tool is called.  To compile a schema takes a fraction of a millisecond, mostly to find out
 that it allows some value and can be compiled exactly.  For 500 tools of which one is called, that is most of the time
 before the first token.  Nearly all schemas of tools use a handful of keywords for which both are plain to see
-(`quick.surely_compilable`); they wait until their state is asked for.  All others are compiled at once, so that whatever
-is wrong with a tool is reported when it is bound.  How waiting arguments begin is plain to see, too:
+(`quick.surely_compilable`); they wait until their state is asked for.  All others are compiled at once, so that
+whatever is wrong with a tool is reported when it is bound.  How waiting arguments begin is plain to see, too:
 
     … "tool_4" ─ 2 ─► ( ─► {machine of tool_42 behind its bracket}
 

@@ -32,10 +32,13 @@ _KEYS = named(lambda of: of.about == "object" and not (of.demanding or of.rest))
 _ITEMS = named(lambda of: of.about == "array" and not of.demanding) - {"items"}
 _LENGTHS = frozenset({"format", "maxLength"})
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_RANGE = frozenset({"minimum", "maximum"})
 _DEEPEST = 6  # required values inside required values
 
 MAX_DEPTH = 8  # of schemas that nobody has read
 NOTES = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+_ANY_OF_ALONE = NOTES | {"anyOf"}
+_MOST_LOOKED_AT = 3  # alternatives
 _TYPES = frozenset(TYPES)
 _PAIRS = {"minLength": "maxLength", "minItems": "maxItems", "minProperties": "maxProperties", "minimum": "maximum"}
 _NUMBERS = frozenset({*_PAIRS, *_PAIRS.values()}) - {"minProperties", "maxProperties"}
@@ -54,10 +57,13 @@ def surely_satisfiable(schema: Any, targets: Targets, depth: int = 0) -> bool:
     demands = _DEMANDING.intersection(schema)
     if not demands:
         return schema.get("type") != [] and not schema.keys() >= _LENGTHS
+    kind = schema.get("type")
+    if demands == _RANGE:
+        low, high = schema["minimum"], schema["maximum"]
+        return kind in ("integer", "number") and type(low) is type(high) is int and low <= high
     if len(demands) > 1 or depth >= _DEEPEST:
         return False
     (demand,) = demands
-    kind = schema.get("type")
     if demand == "required":
         return kind == "object" and _KEYS.isdisjoint(schema) and _has_required(schema, targets, depth + 1)
     if demand == "minItems":
@@ -66,6 +72,9 @@ def surely_satisfiable(schema: Any, targets: Targets, depth: int = 0) -> bool:
     if demand == "enum":
         return kind in ("string", None) and _LENGTHS.isdisjoint(schema) and any(
             type(value) is str and is_spelled(value) for value in schema["enum"])
+    if demand == "anyOf":
+        return schema.keys() <= _ANY_OF_ALONE and any(
+            surely_satisfiable(part, targets, depth + 1) for part in schema["anyOf"][:_MOST_LOOKED_AT])
     if demand == "$ref" and len(schema) == 1:
         target = targets.get((id(schema), "$ref"))
         return target is not None and target.dynamic is None and surely_satisfiable(target.schema, targets, depth + 1)
@@ -105,59 +114,43 @@ def surely_compilable(schema: object, depth: int = MAX_DEPTH) -> bool:
         return False
     bounded = False
     for key, value in schema.items():
-        check = _CHECKS.get(key)
-        if check is not None:
-            if not check(value, schema, depth):
+        if key == "type":  # PERF: as most are
+            if not (value in _TYPES if type(value) is str else _are_types(value)):
                 return False
-        elif key not in NOTES:
-            if key not in _NUMBERS or not _is_bound(value):
+        elif key in NOTES:
+            continue
+        elif key == "properties":
+            if type(value) is not dict:
                 return False
+            for name, part in value.items():
+                if type(name) is not str or not surely_compilable(part, depth - 1):
+                    return False
+        elif key in _CHECKS:
+            if not _CHECKS[key](value, schema, depth):
+                return False
+        elif key in _NUMBERS and type(value) is int and 0 <= value < 1 << 31:
             bounded = True
+        else:
+            return False
     return not bounded or _bounds_agree(schema)
 
 
-# PERF: loops, half as long as what ruff would write, as nearly all schemas of tools are looked at here and nowhere else
-
-
-def _is_type(value: Any, schema: Schema, depth: int) -> bool:
-    if type(value) is str:
-        return value in _TYPES
+def _are_types(value: Any) -> bool:
     return type(value) is list and bool(value) and all(type(name) is str and name in _TYPES for name in value)
 
 
-def _are_properties(value: Any, schema: Schema, depth: int) -> bool:
-    if type(value) is not dict:
-        return False
-    for name, part in value.items():  # noqa: SIM110
-        if type(name) is not str or not surely_compilable(part, depth - 1):
-            return False
-    return True
-
-
 def _are_required(value: Any, schema: Schema, depth: int) -> bool:
-    if type(value) is not list or schema.get("type") != "object":
-        return False
     properties = schema.get("properties", {})
-    if type(properties) is not dict:
-        return False
-    for name in value:  # noqa: SIM110
-        if type(name) is not str or name not in properties or not is_spelled(name):
-            return False
-    return True
+    return type(value) is list and schema.get("type") == "object" and type(properties) is dict and all(
+        type(name) is str and name in properties and is_spelled(name) for name in value)
 
 
 def _are_members(value: Any, schema: Schema, depth: int) -> bool:
-    if type(value) is not list or not value or schema.get("type") not in ("string", None):
-        return False
-    for member in value:  # noqa: SIM110
-        if type(member) is not str or not is_spelled(member):
-            return False
-    return True
+    return type(value) is list and bool(value) and schema.get("type") in ("string", None) and all(
+        type(member) is str and is_spelled(member) for member in value)
 
 
 _CHECKS: dict[str, Callable[[Any, Schema, int], bool]] = {
-    "type": _is_type,
-    "properties": _are_properties,
     "required": _are_required,
     "enum": _are_members,
     "items": lambda value, _, depth: surely_compilable(value, depth - 1),
@@ -165,12 +158,8 @@ _CHECKS: dict[str, Callable[[Any, Schema, int], bool]] = {
 }
 
 
-def _is_bound(value: object) -> bool:
-    return type(value) is int and 0 <= value < 1 << 31
-
-
 def _bounds_agree(schema: Schema) -> bool:
     """Return whether no lower bound is above its upper one, and they do not meet an enum, in a schema with bounds."""
     if "enum" in schema or not isinstance(schema.get("type"), str):
         return False
-    return all(schema.get(low, 0) <= schema.get(high, math.inf) for low, high in _PAIRS.items())
+    return not any(low in schema and schema[low] > schema.get(high, math.inf) for low, high in _PAIRS.items())
