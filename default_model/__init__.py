@@ -48,7 +48,10 @@ TEMPLATE = (
     "{%- for name, property in schema.properties.items() %}{{ name }}{{ '' if name in schema.required else '?' }}: "
     "{{- ' ' ~ (property.enum | join('|') if property.enum else property.type) }}{{ '' if loop.last else ', ' }}{% "
     "endfor %})\n"
-    "{% endfor %}{% for message in messages %}<|user|>{{ message.content }}{% endfor %}<|assistant|>"
+    "{% endfor %}{% for message in messages %}"
+    "{{ {'assistant': '<|assistant|>', 'tool': '<|observation|>'}.get(message.role, '<|user|>') }}"
+    "{{ message.content or '' }}{% for call in message.tool_calls or [] %}{{ call.function.arguments }}{% endfor %}"
+    "{% endfor %}<|assistant|>"
 )
 
 
@@ -83,9 +86,8 @@ def load_tokenizer(*, chat: bool = False) -> PreTrainedTokenizerFast:
         tokenizer = PreTrainedTokenizerFast(
             tokenizer_file=str(path), bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>", pad_token="<|pad|>",
             model_input_names=["input_ids", "attention_mask"],  # transformers 4 adds token types, which a Llama refuses
+            **({"chat_template": TEMPLATE, "chat_format": "hermes"} if chat else {}),  # one of all that it writes
         )
-    if chat:
-        tokenizer.chat_template = TEMPLATE
     return tokenizer
 
 

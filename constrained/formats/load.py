@@ -87,8 +87,8 @@ class ChatFormat:
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any) -> ChatFormat:
-        """Return the format that a tokenizer's model writes, told by its chat template, which must write what the
-        format writes, or by its special tokens where it has none.
+        """Return the format that a tokenizer's model writes, named by its configuration (``chat_format``), told by its
+        chat template, which must write what the format writes, or by its special tokens where it has none.
 
         tokenizer: of transformers, tokenizers, tiktoken or mistral-common, or the path of its folder.
 
@@ -97,6 +97,8 @@ class ChatFormat:
         from constrained.formats.templates.template import compared, format_of, look, printer_of
 
         seen = look(tokenizer)
+        if seen.format in cls.names():
+            return cls.load(seen.format)
         template = printer_of(tokenizer, seen)
 
         def differs(name: str) -> str:

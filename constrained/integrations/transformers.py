@@ -748,6 +748,22 @@ class EventStreamer(BaseStreamer):  # type: ignore[misc]  # a host's class
             yield event
 
 
+class IdStreamer(BaseStreamer):  # type: ignore[misc]  # a host's class
+    """Hands on new ids, as lists; the prompt is passed over."""
+
+    def __init__(self, tell: Callable[[list[int]], Any]) -> None:
+        self._tell, self._begun = tell, False
+
+    def put(self, value: torch.Tensor) -> None:
+        """Read what `generate` hands over."""
+        if self._begun:
+            self._tell(value.flatten().tolist())
+        self._begun = True
+
+    def end(self) -> None:
+        """Nothing to close."""
+
+
 class WholeWord(StoppingCriteria):  # type: ignore[misc]  # a host's class
     """Ends a row as soon as its text is a word of its grammar; for models whose stop token should not be waited for.
 

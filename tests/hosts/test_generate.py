@@ -143,7 +143,7 @@ def test_wrong_use(error, wanted, options, tiny_model, tiny_tokenizer):
 def test_what_is_no_model_and_no_prompt(tiny_model, tiny_tokenizer):
     with pytest.raises(ConstrainedError, match="not a model"):
         c.generate(tiny_tokenizer, tiny_model, "Which?", bool)
-    for prompt in (None, ["a", "b"], 3):
+    for prompt in (None, ["a", 1], 3):
         with pytest.raises(ConstrainedError, match="the prompt is"):
             c.generate(tiny_model, tiny_tokenizer, prompt, bool)
 
@@ -187,3 +187,83 @@ def test_a_template_of_another_format_is_refused(tiny_model, templated):
     templated.chat_template = CHATML
     with pytest.raises(ConstrainedError, match=r"template and the format 'glm-4.6' disagree\n.*an answer differs at"):
         c.generate(tiny_model, templated, [{"role": "user", "content": "Paint!"}], c.ChatFormat.load("glm-4.6"))
+
+
+def test_several_prompts_have_an_answer_each(tiny_model, tiny_tokenizer):
+    """Whatever their lengths: the same as alone."""
+    prompts = ["Which?", "Which of them, in the whole of the town, is the one?", ""]
+    assert c.generate(tiny_model, tiny_tokenizer, prompts, Fruit) == [c.generate(tiny_model, tiny_tokenizer, one, Fruit) for one in prompts]
+    with pytest.raises(ConstrainedError, match="a batch cannot be streamed"):
+        c.generate(tiny_model, tiny_tokenizer, prompts, Fruit, stream=True)
+
+
+class Tree(pydantic.BaseModel):
+    name: Annotated[str, pydantic.Field(alias="label", max_length=3)]
+    parts: Annotated[list[Tree], pydantic.Field(max_length=0)] = ()
+
+
+# what is wanted → is this a beginning of the answer?
+BEGUN = {
+    "a model": (Order, lambda found, whole: found.count in (None, whole.count) or str(whole.count).startswith(str(found.count))),
+    "a dataclass": (Fruit, lambda found, whole: found.name in (None, whole.name) and found.colour in (None, whole.colour)),
+    "a model in itself, with an alias": (Tree, lambda found, whole: whole.name.startswith(found.name or "")),
+    "a typed dict": (Point, lambda found, whole: found.x in (None, whole["x"])),
+    "a schema": ({"enum": [{"a": "bcd"}]}, lambda found, whole: whole["a"].startswith(found.get("a", ""))),
+    "texts": (["yes", "no"], lambda found, whole: whole.startswith(found)),
+}
+
+
+@pytest.mark.parametrize(("wanted", "is_begun"), BEGUN.values(), ids=BEGUN)
+def test_an_answer_is_told_as_it_comes(wanted, is_begun, tiny_model, tiny_tokenizer):
+    *begun, whole = c.generate(tiny_model, tiny_tokenizer, "Which?", wanted, stream=True)
+    assert whole == c.generate(tiny_model, tiny_tokenizer, "Which?", wanted)
+    assert begun
+    assert all(is_begun(found, whole) for found in begun)
+
+
+def test_a_message_is_told_as_it_comes(tiny_model, tiny_tokenizer):
+    asked = {"tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False}
+    chat = c.ChatFormat.load("hermes")
+    *begun, whole = c.generate(tiny_model, tiny_tokenizer, "Paint!", chat, stream=True, **asked)
+    assert whole == c.generate(tiny_model, tiny_tokenizer, "Paint!", chat, **asked)
+    assert begun[-1].tool_calls[0].name == "paint"
+
+
+def test_who_stops_asking_ends_the_generation(tiny_model, tiny_tokenizer, monkeypatch):
+    steps = []
+    forward = tiny_model.forward
+    monkeypatch.setattr(tiny_model, "forward", lambda *given, **named: steps.append(1) or forward(*given, **named))
+    told = c.generate(tiny_model, tiny_tokenizer, "Which?", re.compile("[ab]{400}"), stream=True)
+    next(told)
+    told.close()
+    assert len(steps) < 390
+
+
+def test_an_error_of_a_stream_is_raised_where_it_is_read(tiny_model, tiny_tokenizer, monkeypatch):
+    monkeypatch.setattr(tiny_model, "forward", None)
+    with pytest.raises(TypeError):
+        list(c.generate(tiny_model, tiny_tokenizer, "Which?", bool, stream=True))
+
+
+def test_an_agent_calls_functions_until_it_answers():
+    """The embedded tokenizer names a format; what a function raises is told."""
+    from constrained.default_model import load_trained
+
+    from constrained.integrations.typed import agent
+
+    model, tokenizer = load_trained()
+    asked = []
+
+    def get_weather(city: Annotated[str, pydantic.Field(max_length=20)], unit: Literal["celsius", "fahrenheit"]) -> str:
+        """Forecast for a city."""
+        asked.append((city, unit))
+        raise ValueError("no such city")
+
+    chat = c.ChatFormat.for_tokenizer(tokenizer)
+    _question, call, result, answer = agent(
+        model, tokenizer, [{"role": "user", "content": "Weather in Oslo, in celsius?"}], chat, [get_weather], turns=2,
+        tool_choice="required", parallel_tool_calls=False, response_schema={"enum": ["dry", "wet"]},
+    )
+    assert [(one.name, tuple(one.arguments.values())) for one in call.tool_calls] == [("get_weather", asked[0])]
+    assert (result.role, result.content) == ("tool", "ValueError: no such city")
+    assert answer.content in ('"dry"', '"wet"')

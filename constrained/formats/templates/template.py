@@ -99,6 +99,7 @@ class Seen(NamedTuple):
     tokens: frozenset[str]
     version: str | None
     named: Mapping[str, str] = {}
+    format: str | None = None  # that its configuration names, as ``chat_format``; its template is told one as `format`
 
 
 def format_of(seen: Seen, folder: Path, differs: Callable[[str], str]) -> str:
@@ -188,7 +189,8 @@ def look(tokenizer: Any) -> Seen:
         str(getattr(token, "content", token))
         for token in (listed.values() if name == "get_added_tokens_decoder" else listed)
     ]
-    return Seen(_template(getattr(tokenizer, "chat_template", None)), frozenset(tokens), None)
+    template, settings = getattr(tokenizer, "chat_template", None), getattr(tokenizer, "init_kwargs", {})
+    return Seen(_template(template), frozenset(tokens), None, format=settings.get("chat_format"))
 
 
 def _look_in(path: Path) -> Seen:
@@ -197,7 +199,7 @@ def _look_in(path: Path) -> Seen:
         folder = path if path.is_dir() else path.parent
     except (OSError, ValueError) as error:  # no name of a file: too long
         raise ConstrainedError(f"cannot read {shown(str(path))}", because=said_by(error)) from error
-    template, tokens, named = None, set[str](), dict[str, str]()
+    template, tokens, named, format = None, set[str](), dict[str, str](), None
     for name in ("tokenizer_config.json", "tokenizer.json"):
         if (folder / name).is_file() and (path.is_dir() or path.name == name or name == "tokenizer_config.json"):
             try:
@@ -206,6 +208,7 @@ def _look_in(path: Path) -> Seen:
                 raise ConstrainedError(f"cannot read {folder / name}", because=said_by(error)) from error
             told = told if isinstance(told, dict) else {}
             template = template or _template(told.get("chat_template"))
+            format = format or told.get("chat_format")
             tokens.update(_contents(told.get("added_tokens_decoder") or told.get("added_tokens")))
             named |= {key: text for key, token in told.items() if key.endswith("_token") for text in _text(token)}
     if (folder / "chat_template.jinja").is_file():
@@ -214,7 +217,7 @@ def _look_in(path: Path) -> Seen:
         raise ConstrainedError(
             f"{path} shows no tokenizer", instead="a folder with tokenizer_config.json or tokenizer.json"
         )
-    return Seen(template, frozenset(tokens), None, named)
+    return Seen(template, frozenset(tokens), None, named, format)
 
 
 def _text(token: Any) -> list[str]:
