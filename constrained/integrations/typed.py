@@ -126,15 +126,19 @@ class _Run:
 
     def answer(self, ids: list[int]) -> Any:
         """Return what a row says."""
-        end = next((at for at, token in enumerate(ids) if token in self.constraint.stop), None)
+        end = self._end(ids)
         if end is None:
             raise LimitExceeded(
                 "no whole answer", because=f"it was cut after max_new_tokens={self.most}",
                 instead="more tokens, or a grammar of shorter words",
             )
-        vocabulary = self.constraint.vocabulary
-        own = vocabulary.names.get(ids[end]) in self.constraint.grammar.stops  # a format's own is a part of the turn
-        return self.wanted.read(vocabulary.decode(ids[: end + own]).decode())
+        return self.wanted.read(self.constraint.vocabulary.decode(ids[:end]).decode())
+
+    def _end(self, ids: list[int]) -> int | None:
+        """Return how many ids are the answer's, None: it goes on; a format's own stop token is a part of the turn."""
+        end = next((at for at, token in enumerate(ids) if token in self.constraint.stop), None)
+        return end if end is None else end + (
+            self.constraint.vocabulary.names.get(ids[end]) in self.constraint.grammar.stops)
 
     def stream(self) -> Iterator[Any]:
         """Yield what is there of the answer, while a thread generates; who stops asking ends that."""
@@ -162,7 +166,8 @@ class _Run:
             while not callable(new := queue.get()):
                 ids += new
                 try:
-                    found = self.wanted.begun(self.constraint.vocabulary.decode(ids).decode(errors="ignore"))
+                    text = self.constraint.vocabulary.decode(ids[: self._end(ids)]).decode(errors="ignore")
+                    found = self.wanted.begun(text)
                 except ValueError:  # nothing yet, or nothing that is valid
                     continue
                 if found != last:
@@ -340,7 +345,9 @@ def _beginnings(kind: Any) -> Callable[[str], Any]:
 
 
 def _partly(kind: Any, above: tuple[Any, ...]) -> Any:
-    """Return a type of what may be there of a value: objects of the same fields, each None until it is valid."""
+    """Return a type of what may be there of a value: objects of the same fields, each None until it is valid, or not
+    there in a dict.
+    """
     from pydantic import Field, WrapValidator, create_model
 
     origin, arguments = get_origin(kind), get_args(kind)
@@ -354,20 +361,24 @@ def _partly(kind: Any, above: tuple[Any, ...]) -> Any:
     if hasattr(kind, "model_fields"):
         hints = {name: field.annotation for name, field in kind.model_fields.items()}
         aliases = {name: field.validation_alias for name, field in kind.model_fields.items()}
-    elif isinstance(kind, type) and (is_dataclass(kind) or is_typeddict(kind)):
+    elif isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "__required_keys__")):
         hints = get_type_hints(kind)
     else:
         return kind
     if kind in above:  # in itself
         return Any
     fields: Any = {
-        name: (
-            Annotated[_partly(hint, (*above, kind)) | None, WrapValidator(_none_if_invalid)],
-            Field(None, validation_alias=aliases.get(name)),
-        )
+        name: Annotated[_partly(hint, (*above, kind)) | None, WrapValidator(_none_if_invalid)]
         for name, hint in hints.items()
     }
-    return create_model(kind.__name__, **fields)
+    if hasattr(kind, "__required_keys__"):
+        from typing_extensions import TypedDict  # pydantic has it
+
+        return TypedDict(kind.__name__, fields, total=False)  # type: ignore[operator]
+    named: Any = {
+        name: (hint, Field(None, validation_alias=aliases.get(name))) for name, hint in fields.items()
+    }
+    return create_model(kind.__name__, **named)
 
 
 def _none_if_invalid(value: Any, validate: Callable[[Any], Any]) -> Any:
