@@ -187,3 +187,7 @@ def test_a_variant_replaces_a_rule_and_the_copies_that_look_ahead_makes(tmp_path
     turn = "I look.\n\n<tool_call>\n<function=f>\n</function>\n</tool_call><|im_end|>"
     assert ChatFormat.load("qwen3.5").parse(turn).content == "I look."
     assert ChatFormat.load(tmp_path / "mine.toml").parse(turn).content == "I look.\n\n"
+    lines = lines.partition("variant")[0] + '[options.loose]\nabout = "x"\ndefault = false\nfalse = {}\n'
+    (tmp_path / "mine.toml").write_text(lines + 'true = { replace = { any_before = "any_before_of_mimo" } }\n')
+    with pytest.raises(GrammarError, match=r"options\.loose\.true\.replace.*\n.*'any_before' has copies"):
+        ChatFormat.load(tmp_path / "mine.toml")

@@ -87,6 +87,11 @@ def grammar_of_text(definition: Definition, name: str) -> Grammar:
     read = read_file(definition.grammar, ENTRY, specials, import_paths=[shipped_folder()], shown_to=raw.update)
     rules = with_empty_terminals(alternatives_of(read.rules))
     check_names_of(definition, rules, name)
+    copies = {rule.rstrip("0123456789").removesuffix("_") for rule in rules.keys() - raw.keys()}
+    for key, rule in _rules(definition):
+        if key.startswith("options.") and rule in copies:
+            because = f"the rule {rule!r} has copies, which look-ahead made, and an option changes no copies"
+            raise refused(name, key, because, "the rule that uses it")
     if change.drop or change.replace:
         varied = raw | {target: raw[source] for target, source in change.replace} | dict.fromkeys(change.drop, ())
         if any(isinstance(symbol, Demanding) for parts in raw.values() for part in parts for symbol in part):
