@@ -21,7 +21,6 @@ from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.definition import ENTRY
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader, judge
 from constrained.formats.payload.judge import compact
-from constrained.formats.payload.python_text import plain_keywords
 from constrained.formats.payload.value_reader import Ahead
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.network import build
@@ -118,7 +117,7 @@ def test_turns_are_read_by_known_steps_as_slowly(name):
 
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_what_comes_again_is_read_as_slowly(name):
-    """Where texts and tokens come again they are one step, see `threads.Repeats`."""
+    """Many calls, and many messages."""
     chat = ChatFormat.load(name)
     tools = chat.definition.payload and [TOOL]
     call = ToolCall("f", {"a": "x y", "b": 1}) if tools else ToolCall("brave_search", {"query": "x"})
@@ -182,36 +181,6 @@ def test_a_whole_value_is_read_as_its_characters_are(text, lines):
         return at, reader.done, compact(reader.value), reader.expected
 
     assert outcome(len(text)) == outcome(1)
-
-
-@pytest.mark.parametrize(("text", "size"), [
-    ("a='x', b=1)", 11), ('a="x",b=-0.5) rest', 13), ("a=True)", 7), ("a=1, c=None)", 12),
-    ("a=1", None), ("a=1,", None), (")", None), ("a=1,  b=2)", None), ("a=1,)", None), ("a=1, a=2)", None), ("class=1)", None), ("a=[1])", None),
-    (r"a='\x41')", None), ("a='x' 'y')", None), ("a=(1))", None), ("a=01)", None), ("a=1_0)", None), ("a='\ud800')", None), ("a=1e5)", None),
-])  # fmt: skip
-def test_plain_arguments_are_read_at_a_glance_as_by_their_characters(text, size):
-    found = plain_keywords("(" + text, 1, len(text) + 1)
-    assert (found and found[1] - 1) == size
-    reader = KeywordsReader(begun=True)
-    if found is not None:
-        assert reader.feed(text, 0, len(text)) == size
-        assert (reader.done, repr(reader.value)) == (True, repr(found[0]))
-        assert plain_keywords("(" + text, 1, size) is None  # cut before its end
-
-
-@pytest.mark.parametrize("name", ChatFormat.names())
-def test_marks_are_taken_together_as_one_by_one(name):
-    chat = ChatFormat.load(name)
-    rows = tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"]
-    for kind, texts in (("assistant_turn", [row["text"] for row in rows]), ("conversation", _talks(chat))):
-        question = ask(chat.generic, chat.definition, kind, {})
-        for text in texts:
-            turn = split_text(text, chat.definition)
-            for end in (len(text), len(text) * 2 // 3, len(text) // 3):
-                simulation = question.simulation(turn.part(0, end))
-                for trail in {simulation.agreed()[0], simulation.accepted()}:
-                    whole, parts = question.assembled_whole(trail, text), question.assembled(marks_of(trail), text)
-                    assert (whole.messages, whole.open) == (parts.messages, parts.open)
 
 
 def _talks(chat):

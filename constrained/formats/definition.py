@@ -574,8 +574,6 @@ class Slots:
     stops: frozenset[str]
     known: frozenset[str]  # the rules that mean something
     meanings: dict[str, str] = field(default_factory=dict, compare=False)  # of rules that were met
-    endings: dict[str, Any] = field(default_factory=dict, compare=False)  # for `read.assemble`
-    within: dict[tuple[str | None, ...], Any] = field(default_factory=dict, compare=False)  # for it too
 
     @classmethod
     def of(cls, definition: Definition) -> Slots:

@@ -215,13 +215,11 @@ Outcomes = tuple[bool | None, ...]
 
 class Native(NamedTuple):
     """A value that is read by code.  `first`: the character that it begins with; `make`: what makes a reader of it,
-    which has read that character.  `whole`: reads behind that character a value that is plain, and is there as a whole,
-    at a glance; returns it and the place behind it, or None.
+    which has read that character.
     """
 
     first: str
     make: Callable[[], ValueReader]
-    whole: Callable[[str, int, int], tuple[Any, int] | None] | None = None
 
 
 class Ahead:
@@ -231,31 +229,18 @@ class Ahead:
     what has ended.
     """
 
-    __slots__ = ("_native", "_reader", "place", "outcome", "fault", "value")
+    __slots__ = ("reader", "place", "outcome", "fault", "value")
 
     def __init__(self, native: Native) -> None:
-        self._native, self.place = native, -1
-        self._reader: ValueReader | None = None
+        self.reader, self.place = native.make(), -1
         self.outcome: bool | None = False
         self.fault: Fault | None = None
         self.value: Any = None
 
-    @property
-    def reader(self) -> ValueReader:
-        """The reader; of a value that was read at a glance, one that has read nothing."""
-        if self._reader is None:
-            self._reader = self._native.make()
-        return self._reader
-
     def reach(self, text: str, at: int, end: int, origin: int) -> int:
         """Return up to where in a text nothing becomes of it; it is at `at`, and the text begins at a place."""
         if self.outcome is False and self.place <= origin + at:
-            whole = self._native.whole if self._reader is None else None
-            found = None if whole is None else whole(text, at, end)
-            if found is not None:
-                self.value, self.outcome, self.place = found[0], True, origin + found[1] - 1
-            else:
-                self._feed(text, at, end, origin)
+            self._feed(text, at, end, origin)
             spend(1 + ((self.place - origin - at) >> 5))
         return min(self.place - origin, end)
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from constrained.formats.definition import LOOSE, PAIR_TEXTS, Slots
 from constrained.formats.message import Piece, Repair, Worded, pieces_of
 from constrained.formats.payload.tagged import CROSSED, ELEMENTS, json_of
-from constrained.formats.read.simulation import TOKEN, VALUE, Placed, Trail, marks_of
-
-_MOST_OPEN, _MOST_MET = 32, 2_000  # things that are open, and ways of that and of marks, whose effects are kept
+from constrained.formats.read.simulation import TOKEN
 
 
 class Sliced(Protocol):
@@ -64,33 +62,8 @@ class ReadMessage:
     repairs: list[Repair] = field(default_factory=list)
 
 
-class Effect(NamedTuple):
-    """What the marks of a link do where certain things are open.
-
-    deeds[i] = (what is done, with what, which of the open things it ends or None, else how far behind the link's place
-    it began, how far behind it ends).  Of what is open `kept` things stay, then come those that are `opened`, as (what,
-    how far behind it began); `then` are all of them.
-    """
-
-    deeds: tuple[tuple[Ending, str, int | None, int, int], ...]
-    kept: int
-    opened: tuple[tuple[str | None, int], ...]
-    then: Within
-
-
-class Within:
-    """What is open, and what marks do there, by the marks of a link."""
-
-    __slots__ = ("names", "effects")
-
-    def __init__(self, names: tuple[str | None, ...]) -> None:
-        self.names = names
-        self.effects: dict[tuple[Placed, ...], Effect] = {}
-
-
 class Assembler:
-    """Takes marks in their order and makes messages of them: one by one (`take`), or all of a trail (`take_all`), which
-    keeps what the marks of a link do.
+    """Takes marks in their order and makes messages of them.
 
     `open` are the things that have begun and not ended, as (what, where it began); None for one that is the same as the
     thing around it.  `_within` are those that are not None.
@@ -102,7 +75,6 @@ class Assembler:
         self.open: list[tuple[str | None, int]] = []
         self._within: list[str] = []
         self._native: Any = None
-        self._value: Any = None  # of the link that is taken
         self._spoken: list[tuple[int, int]] = []  # where special tokens stand in the content that is open
 
     def take(self, begins: bool, rule: str, place: int, data: Any, text: Sliced) -> None:
@@ -128,88 +100,6 @@ class Assembler:
                 self._within.pop()
                 self._end(opened, start, place, text)
 
-    def take_all(self, trail: Trail | bool | None, text: Sliced) -> None:
-        """Take all marks of a trail, before which nothing was taken.
-
-        PERF: what the marks of a link do is found once: a call of 16 characters 4.5 -> 2.5 µs.
-        """
-        links: list[Trail] = []
-        while isinstance(trail, Trail):
-            links.append(trail)
-            trail = trail.parent
-        opened, at = self.open, self._at()
-        for link in reversed(links):
-            effect = None if at is None else at.effects.get(link.marks) or self._effect(at, link.marks)
-            if effect is None:
-                self._within = [name for name, _ in opened if name is not None]
-                for begins, rule, place, data in marks_of(link, link.parent):
-                    self.take(begins, rule, place, data, text)
-                at = self._at()
-                continue
-            place, self._value = link.place, link.data
-            for do, what, outer, since, until in effect.deeds:
-                do(self, what, place + since if outer is None else opened[outer][1], place + until, text)
-            del opened[effect.kept :]
-            for name, since in effect.opened:
-                opened.append((name, place + since))
-            at = effect.then
-
-    def _at(self) -> Within | None:
-        """Return what is open; None where that is much."""
-        if len(self.open) > _MOST_OPEN:
-            return None
-        return self._within_of(tuple([name for name, _ in self.open]))
-
-    def _within_of(self, names: tuple[str | None, ...]) -> Within | None:
-        known = self._slots.within
-        if names not in known and len(known) < _MOST_MET:
-            known[names] = Within(names)
-        return known.get(names)
-
-    def _effect(self, at: Within, marks: tuple[Placed, ...]) -> Effect | None:
-        """Find out what marks do; None where that is not kept."""
-        deeds: list[tuple[Ending, str, int | None, int, int]] = []
-        opened: list[tuple[str | None, int | None, int]] = [(name, index, 0) for index, name in enumerate(at.names)]
-        for (begins, rule), behind, data in marks:
-            within = next((name for name, *_ in reversed(opened) if name is not None), None)
-            if rule in self._natives:
-                deeds.append((Assembler.take_value if data is VALUE else Assembler.forget_value, rule, None, 0, behind))
-            elif rule == TOKEN:
-                deeds.append((Assembler.take_token, data, None, 0, behind))
-                if within == "content":
-                    deeds.append((Assembler.take_spoken, data, None, behind - len(data), behind))
-            elif begins:
-                what = self._slots.meaning(rule)
-                same = within == what or within in ELEMENTS  # which are read as a whole
-                opened.append((None if same else what, None, behind))
-                deeds += [] if same else [(_beginning(what, self._slots), what, None, behind, behind)]
-            else:
-                ended, outer, since = opened.pop()
-                deeds += [] if ended is None else [(_ending(ended, self._slots), ended, outer, since, behind)]
-        then = self._within_of(tuple([name for name, *_ in opened])) if len(opened) <= _MOST_OPEN else None
-        if then is None or len(at.effects) >= _MOST_MET:
-            return None
-        kept = sum(outer is not None for _, outer, _ in opened)
-        effect = at.effects[marks] = Effect(
-            tuple([deed for deed in deeds if deed[0] is not _nothing]),
-            kept,
-            tuple([(name, since) for name, _, since in opened[kept:]]),
-            then,
-        )
-        return effect
-
-    def take_value(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self._native = self._value
-
-    def forget_value(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self._native = None
-
-    def take_token(self, name: str, start: int, place: int, text: Sliced) -> None:
-        self._token(name)
-
-    def take_spoken(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self._spoken.append((start, place))
-
     @property
     def message(self) -> ReadMessage:
         if not self.messages:  # a text that no message rule holds, as of a sequence of files
@@ -224,28 +114,28 @@ class Assembler:
         return calls[-1]
 
     def _begin(self, what: str, place: int) -> None:
-        _beginning(what, self._slots)(self, what, place, place, "")
-
-    def begin_message(self, what: str, start: int, place: int, text: Sliced) -> None:
-        self.messages.append(ReadMessage(self._slots.roles[what], place))
-
-    def begin_call(self, what: str, start: int, place: int, text: Sliced) -> None:
-        message = self.message
-        message.stop = None
-        message.calls.append(ReadCall(place, self._slots.builtins.get(what)))
-
-    def begin_content(self, what: str, start: int, place: int, text: Sliced) -> None:
-        self.message.stop = None
-        self._spoken = []
-
-    def begin_repair(self, what: str, start: int, place: int, text: Sliced) -> None:
-        self.message.repairs.append(Repair(place, what.removeprefix(LOOSE)))
+        slots = self._slots
+        if what in slots.roles:
+            self.messages.append(ReadMessage(slots.roles[what], place))
+        elif what == "tool_call" or what in slots.builtins:
+            self.message.stop = None
+            self.message.calls.append(ReadCall(place, slots.builtins.get(what)))
+        elif what.startswith(LOOSE):
+            self.message.repairs.append(Repair(place, what.removeprefix(LOOSE)))
+        elif what == "content":
+            self.message.stop, self._spoken = None, []
 
     def _end(self, what: str, start: int, place: int, text: Sliced) -> None:
-        end = self._slots.endings.get(what)
-        if end is None:
-            end = self._slots.endings[what] = _ending(what, self._slots)
-        end(self, what, start, place, text)
+        """Take note of what ends; where a message ends, all of its parts have ended before."""
+        slots = self._slots
+        if what in slots.thoughts:
+            self.end_thought(what, start, place, text)
+        elif what in slots.builtins:
+            self.end_call(what, start, place, text)
+        elif what in _ENDINGS:
+            _ENDINGS[what](self, what, start, place, text)
+        elif what in slots.texts:
+            self.end_text(what, start, place, text)
 
     def end_content(self, _: str, start: int, place: int, text: Sliced) -> None:
         message, more = self.message, text[start:place]
@@ -337,30 +227,6 @@ _ENDINGS: dict[str, Ending] = {
     "key_again": Assembler.end_key_again,
     **dict.fromkeys(PAIR_TEXTS, Assembler.end_value),
 }
-
-
-def _beginning(what: str, slots: Slots) -> Ending:
-    """Return what is done where something of a format begins."""
-    if what in slots.roles:
-        return Assembler.begin_message
-    if what == "tool_call" or what in slots.builtins:
-        return Assembler.begin_call
-    if what.startswith(LOOSE):
-        return Assembler.begin_repair
-    return Assembler.begin_content if what == "content" else _nothing
-
-
-def _ending(what: str, slots: Slots) -> Ending:
-    """Return what is done where something of a format ends."""
-    if what in slots.thoughts:
-        return Assembler.end_thought
-    if what in slots.builtins:
-        return Assembler.end_call
-    return _ENDINGS.get(what) or (Assembler.end_text if what in slots.texts else _nothing)
-
-
-def _nothing(assembler: Assembler, what: str, start: int, place: int, text: Sliced) -> None:
-    """Where a message ends, all of its parts have ended before."""
 
 
 def _with_tokens(content: str, text: str, spoken: Iterable[tuple[int, int]]) -> Worded:

@@ -16,13 +16,12 @@ from constrained.formats.binding.bind import changes_of, under
 from constrained.formats.binding.rules import Alternatives, alternatives_of, beginning_of_members, prune, tags_of
 from constrained.formats.definition import ACCEPTED, Definition, Slots
 from constrained.formats.payload import JsonReader, KeywordsReader
-from constrained.formats.payload.python_text import plain_keywords
 from constrained.formats.payload.tagged import Ends
 from constrained.formats.payload.value_reader import Native
 from constrained.formats.read.assemble import Assembler
 from constrained.formats.read.inputs import Turn
 from constrained.formats.read.network import Network, build
-from constrained.formats.read.simulation import Marked, Simulation, Trail
+from constrained.formats.read.simulation import Marked, Simulation
 from constrained.formats.tools import Tool
 from constrained.grammar import Grammar, Literal, Ref, Special, Symbol
 
@@ -30,7 +29,7 @@ from constrained.grammar import Grammar, Literal, Ref, Special, Symbol
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}
 BROKEN = "broken_"  # what is plainly meant as x, and wrong
 _OBJECT = Native("{", partial(JsonReader, "{", begun=True))
-_KEYWORDS = Native("(", partial(KeywordsReader, begun=True), plain_keywords)
+_KEYWORDS = Native("(", partial(KeywordsReader, begun=True))
 NATIVES: Mapping[str, Native] = {
     "any_json_object": _OBJECT, "json_object": _OBJECT,
     "any_json_array": Native("[", partial(JsonReader, "[", begun=True)),
@@ -131,12 +130,6 @@ class Question:
         for turn in turns:
             simulation.read(turn.pieces())
         return simulation
-
-    def assembled_whole(self, trail: Trail | bool | None, text: str) -> Assembler:
-        """Return what the marks of a text mean that was read without broken calls."""
-        assembler = self.assembler()
-        assembler.take_all(trail, text)
-        return assembler
 
     def assembler(self) -> Assembler:
         """Return what makes messages of marks."""

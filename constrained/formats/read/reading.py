@@ -223,7 +223,7 @@ def read(
         trail, complete, wrong = diagnosed(question, whole, partial=partial, all_errors=all_errors)
         read_of = Reading(question.assembled(marks_of(trail), whole.text).messages)
     else:
-        read_of = Reading(question.assembled_whole(trail, whole.text).messages)
+        read_of = Reading(question.assembled(marks_of(trail), whole.text).messages)
     reading = judged(read_of, question, terms, whole.text, complete=complete)
     reading.wrong += wrong
     if complete:
@@ -248,7 +248,7 @@ def ending(simulation: Simulation, question: Question, terms: Terms) -> Trail | 
 def _cut(simulation: Simulation, question: Question, terms: Terms, text: str) -> Reading:
     """Return what is certain of an unfinished text."""
     trail, place = simulation.agreed()
-    assembler = question.assembled_whole(trail, text)
+    assembler = question.assembled(marks_of(trail), text)
     assembler.cut(place, text, simulation.reader)
     for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():
         if not call.complete:

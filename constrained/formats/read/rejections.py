@@ -298,7 +298,7 @@ def _refused_span(threads: tuple[Thread, ...], text: str, place: int) -> tuple[i
 
 def _refused(thread: Thread, text: str, place: int) -> int:
     """Return where the shortest text begins that ends at a place and is no beginning of what the thread reads."""
-    low = max(place - _WINDOW, thread.trail.last if thread.trail is not None else 0)
+    low = max(place - _WINDOW, thread.trail.place if thread.trail is not None else 0)
     after = thread.node.value.after
     return next((start for start in range(place, low - 1, -1) if after(text[start : place + 1]) is None), place)
 

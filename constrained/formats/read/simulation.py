@@ -12,8 +12,7 @@ Which of several readings counts is decided by order: branches as the grammar li
 it can.  What follows a pattern is only tried where its first character comes, so that free text is read in runs.
 
 *Trails.*  A mark says that a rule begins or ends at a place.  A thread has a trail of them, which it shares with the
-threads that it came apart from.  Marks that are always had together are one link of it, so that a call costs a few
-objects and not one a mark.
+threads that it came apart from.
 
 *Stacks.*  What the stacks of all threads have in common far below is put away as a `Base`, and the frame
 `Stacks.bottom` stands in its place; when a thread returns that far, the base is put back.  So what is nested deeply is
@@ -23,10 +22,9 @@ ones again and again.
 *Sets.*  A set is the threads at one place in their order, without their marks, but with which of them share theirs.
 What a character or a token does to a set does not depend on the marks, so it is found once, by the slow step (`Step`)
 over placeholders, which is the definition, and kept as a `Transition`: the next set, the marks that are made, and which
-thread goes on with whose marks.  This is the lazy construction of a tagged automaton; what a text or tokens do that
-come again is kept too (`Repeats`), so that nearly all of a text is read by looking up.  Native readers have a state of
-their own, so sets number them and a step depends on what each of them made of the character: that it goes on, that its
-value has ended, or that it met a fault.
+thread goes on with whose marks.  This is the lazy construction of a tagged automaton: nearly all of a text is read by
+looking up.  Native readers have a state of their own, so sets number them and a step depends on what each of them made
+of the character: that it goes on, that its value has ended, or that it met a fault.
 
 `Known` is shared by all simulations over a network.  Everything in it is only ever added, by `setdefault`, so that
 threads may share it; a simulation that finds it full leaves a fresh one to those after it.
@@ -44,10 +42,10 @@ stacks and the bases are ours.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from constrained.errors import LimitExceeded
 from constrained.formats.payload import Fault
@@ -58,46 +56,28 @@ from constrained.work import spend
 
 # -- trails ------------------------------------------------------------------------------------------------------------
 
-_MOST_MADE = 64  # choices of marks for which a step keeps what it makes
-VALUE = object()  # stands for the value of a native rule that has ended
-Placed = tuple[Mark, int, Any]  # the mark, how far behind something it stands, its data
 Marked = tuple[bool, str, int, Any]  # whether it begins, the rule that it marks, where it stands, its data
-# Whose marks they follow: a number of what came, or as many more as links were made earlier; the marks; how far behind
-# a place the first stands; the number of the reader whose value they have, if any.
-Link = tuple[int, tuple[Placed, ...], int, int | None]
-
-
-class Valued(Protocol):
-    """A native reader, when it has ended."""
-
-    value: Any
+# Whose marks it follows: a number of what came, or as many more as links were made earlier; the mark; how far behind a
+# place it stands; its data, where a number is that of the reader whose value it is.
+Link = tuple[int, Mark, int, Any]
 
 
 class Trail:
-    """The marks of a thread, the last first: those that were made together, and those before them.
+    """The marks of a thread, the last first: one, where it stands, its data, and those before it.
 
-    marks[i] = (the mark, how far behind `place` it stands, its data or `VALUE`); `data`: what VALUE stands for.
-    Invariant: the first mark stands at `place`; threads that share one of the marks share them all.
+    Invariant: threads that share one of the marks share all before it.
     """
 
-    __slots__ = ("parent", "depth", "marks", "place", "data", "jump")
+    __slots__ = ("parent", "depth", "mark", "place", "data", "jump")
 
-    def __init__(self, parent: Trail | None, marks: tuple[Placed, ...], place: int, data: Any = None) -> None:
-        self.parent, self.marks, self.place, self.data = parent, marks, place, data
+    def __init__(self, parent: Trail | None, mark: Mark, place: int, data: Any = None) -> None:
+        self.parent, self.mark, self.place, self.data = parent, mark, place, data
         self.depth: int = parent.depth + 1 if parent is not None else 1
         self.jump: Trail | None = None  # an earlier trail, see `_jumping`
 
-    @property
-    def last(self) -> int:
-        """Where the last of the marks stands."""
-        return self.place + self.marks[-1][1]
-
     def without(self, token: str) -> Trail | None:
         """Return the trail without its last mark, where that is of a special token; else the trail."""
-        data = self.marks[-1][2]
-        if data != token:
-            return self
-        return Trail(self.parent, self.marks[:-1], self.place, self.data) if len(self.marks) > 1 else self.parent
+        return self.parent if self.data == token else self
 
 
 def marks_of(trail: Trail | bool | None, after: Trail | None = None) -> Iterator[Marked]:
@@ -107,9 +87,7 @@ def marks_of(trail: Trail | bool | None, after: Trail | None = None) -> Iterator
         found.append(trail)
         trail = trail.parent
     for trail in reversed(found):
-        place, value = trail.place, trail.data
-        for (begins, rule), behind, data in trail.marks:
-            yield begins, rule, place + behind, value if data is VALUE else data
+        yield *trail.mark, trail.place, trail.data
 
 
 def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
@@ -129,7 +107,7 @@ def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
     return None if shared is _ROOT else shared, min(place, *places)
 
 
-_ROOT = Trail(None, (), 0)  # before all marks
+_ROOT = Trail(None, (False, ""), 0)  # before all marks
 _ROOT.depth, _ROOT.jump = 0, _ROOT
 
 
@@ -171,101 +149,6 @@ def _shared(one: Trail, other: Trail) -> Trail:
         else:
             one, other = one.parent or _ROOT, other.parent or _ROOT
     return one
-
-
-def joined(sources: int, made: list[Link], taken: tuple[int, ...]) -> tuple[tuple[Link, ...], tuple[int, ...]]:
-    """Return links behind so many trails, and those that are taken in the end, without those that nobody needs; what
-    all who need have together is one link.
-    """
-    needed, followers = set(taken), dict[int, int]()
-    for number in range(sources + len(made) - 1, sources - 1, -1):
-        if number in needed:
-            parent = made[number - sources][0]
-            needed.add(parent)
-            followers[parent] = followers.get(parent, 0) + 1
-    new, kept = list(range(sources)), list[Link]()
-    for number, (parent, marks, behind, reader) in enumerate(made, sources):
-        if number not in needed:
-            new.append(-1)
-            continue
-        shared = parent < sources or parent in taken or followers[parent] > 1
-        if shared or reader is not None and kept[new[parent] - sources][3] is not None:
-            new.append(sources + len(kept))
-            kept.append((new[parent], marks, behind, reader))
-        else:
-            new.append(new[parent])
-            kept[new[parent] - sources] = _behind(kept[new[parent] - sources], marks, behind, reader)
-    return tuple(kept), tuple([new[number] for number in taken])
-
-
-class Made(NamedTuple):
-    """What a step makes of the marks of those threads that came to something: of `before`, numbers in ascending order,
-    it takes `links` and then `taken`, numbered as they stand there.
-    """
-
-    before: int  # a bit for each
-    links: tuple[Link, ...]
-    taken: tuple[int, ...]
-
-
-class Marking(NamedTuple):
-    """What a step does to the marks of a set that has so many.
-
-    made: links of marks behind those of the set.  taken[j]: the marks with the number j of the next set, counted as
-    links count.  `known`: what it makes for some of these, a bit for each.
-    """
-
-    sources: int
-    made: tuple[Link, ...]
-    taken: tuple[int, ...]
-    known: dict[int, Made]
-
-    def for_those(self, after: int) -> Made:
-        """Return what is left of the marking where only some marks of the next set are asked for, a bit each."""
-        links, taken = joined(
-            self.sources, list(self.made), tuple([number for at, number in enumerate(self.taken) if after >> at & 1])
-        )
-        used = sorted({number for number in (*taken, *(link[0] for link in links)) if number < self.sources})
-        new = {number: at for at, number in enumerate([*used, *range(self.sources, self.sources + len(links))])}
-        found = Made(
-            sum(1 << number for number in used),
-            tuple([(new[link[0]], *link[1:]) for link in links]),
-            tuple([new[number] for number in taken]),
-        )
-        if len(self.known) < _MOST_MADE:
-            self.known[after] = found
-        return found
-
-
-# What was read: what it does to the marks, the place, and the native readers that there were.
-Logged = tuple[Marking, int, Sequence[Valued]]
-
-
-def marked(trails: list[Trail | None], log: list[Logged]) -> list[Trail | None]:
-    """Return the marks that there are behind all that was read, of those that there were.
-
-    PERF: marks are made only for the threads that came to something: messages of ten characters 1.1 -> 0.85 s
-    a megabyte, beside other work.
-    """
-    plans, needed = list[Made](), (1 << len(log[-1][0].taken)) - 1
-    for marking, _, _ in reversed(log):
-        plan = marking.known.get(needed) or marking.for_those(needed)
-        plans.append(plan)
-        needed = plan.before
-    trails = [trail for at, trail in enumerate(trails) if needed >> at & 1]
-    for (_, place, readers), (_, links, taken) in zip(log, reversed(plans), strict=True):
-        for parent, marks, behind, reader in links:
-            value = None if reader is None else readers[reader].value
-            trails.append(Trail(trails[parent], marks, place + behind, value))
-        trails = [trails[number] for number in taken]
-    return trails
-
-
-def _behind(link: Link, marks: tuple[Placed, ...], behind: int, reader: int | None) -> Link:
-    """Return a link with more marks behind its own."""
-    parent, own, start, value = link
-    more = tuple((mark, behind - start + further, data) for mark, further, data in marks)
-    return parent, own + more, start, reader if value is None else value
 
 
 # -- stacks ------------------------------------------------------------------------------------------------------------
@@ -389,8 +272,6 @@ class Stacks:
 MOST_SETS = 5_000  # that simulations over one network keep
 _MOST_CLOSED = 100_000  # nodes that one character may lead to
 MOST_STEPS = 512  # that a set keeps
-_MOST_ALIKE = 6  # repeats with the same beginning that it keeps
-LONGEST_REPEAT = 64  # characters of a text, or pieces and characters of each
 
 
 class Beyond(Exception):
@@ -430,9 +311,6 @@ class Failure:
     token: str | None  # the special token that could not be read
 
 
-Read = TypeVar("Read", str, list[Piece])
-
-
 def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], list[Trail | None]]:
     """Return the shapes of threads, and the readers and marks that their numbers stand for."""
     readers: dict[Any, int] = {}
@@ -448,16 +326,28 @@ def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], l
 
 
 class Transition(NamedTuple):
-    """What a character or a special token does to a set; or a text, character by character.
+    """What a character or a special token does to a set.
 
-    marking: what becomes of the marks; None where they stay as they are.  readers[k]: the number that reader k of the
-    next set has in this one, or how it is read; None where they are the same.  acts: whether one of both is not None.
+    made: marks behind those of the set.  taken[j]: the marks with the number j of the next set, counted as links count;
+    None where all stay as they are.  readers[k]: the number that reader k of the next set has in this one, or how it is
+    read; None where they are the same.  acts: whether one of both is not None.
     """
 
     then: Set
-    marking: Marking | None
+    made: tuple[Link, ...]
+    taken: tuple[int, ...] | None
     readers: tuple[Any, ...] | None
     acts: bool
+
+    def marked(self, trails: list[Trail | None], place: int, readers: list[Ahead]) -> list[Trail | None]:
+        """Return the marks of the next set, of a step that begins at a place."""
+        if self.taken is None:
+            return trails
+        pool = trails.copy()
+        for parent, mark, behind, data in self.made:
+            data = readers[data].value if type(data) is int else data
+            pool.append(Trail(pool[parent], mark, place + behind, data))
+        return [pool[number] for number in self.taken]
 
     def passed(self, readers: list[Ahead]) -> list[Ahead]:
         """Return the readers of the next set."""
@@ -480,20 +370,15 @@ class Closure(NamedTuple):
 class Set:
     """Threads without their marks, see `Shape`.
 
-    `run`: finds characters that change nothing, native readers aside; `free`: they are text, no name or space.
-    `readers`: how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut;
-    `cut`: what it becomes then, and the frame that is cut off.  `uncut`: what it becomes with a frame as its bottom.
-    `texts`, `pieces`: what has come again behind it.  `returns`: whether two characters lead back and change nothing.
+    `run`: finds characters that change nothing, native readers aside.  `readers`: how many there are of these; `alone`:
+    there is one, and nothing else.  `deep`: its stacks are to be cut; `cut`: what it becomes then, and the frame cut
+    off.  `uncut`: what it becomes with a frame as its bottom.
     """
 
-    __slots__ = (
-        "shapes", "run", "free", "readers", "alone", "deep", "cut", "uncut", "steps", "tokens", "texts", "pieces",
-        "returns",
-    )  # fmt: skip
+    __slots__ = ("shapes", "run", "readers", "alone", "deep", "cut", "uncut", "steps", "tokens")
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
         self.shapes, self.run = shapes, run
-        self.free = run is not None and all(map(run.match, "a "))
         native = [state for node, state, _, _ in shapes if node.kind is NodeKind.NATIVE]
         self.readers = len(set(native))
         self.alone = self.readers == 1 and len(native) == len(shapes)
@@ -503,53 +388,6 @@ class Set:
         # by character, and what became of the readers where there are any; None: to be done slowly
         self.steps: dict[Any, Transition | None] = {}
         self.tokens: dict[str, Transition | None] = {}  # by special token
-        self.texts, self.pieces = Repeats[str](), Repeats[list[Piece]]()
-        self.returns: dict[str, bool] = {}
-
-    def text_again(self, key: Any, text: str, at: int, end: int) -> tuple[str, Transition] | None:
-        """Return a text that comes again at a place, and its step; key: as of `steps`."""
-        for known in self.texts.known.get(key, ()):
-            if text.startswith(known[0], at, end):
-                return known
-        return None
-
-    def pieces_again(self, pieces: list[Piece], at: int) -> tuple[list[Piece], Transition] | None:
-        """Return pieces that come again, and their step."""
-        for known in self.pieces.known.get(pieces[at], ()):
-            if pieces[at : at + len(known[0])] == known[0]:
-                return known
-        return None
-
-
-class Repeats(Generic[Read]):
-    """Steps of what has come again behind a set: texts, or pieces; by the key of their first step, or their first
-    piece.
-    """
-
-    __slots__ = ("known", "_latest")
-
-    def __init__(self) -> None:
-        self.known: dict[Any, list[tuple[Read, Transition]]] = {}
-        self._latest: dict[Any, Read] = {}
-
-    def note(self, start: Set, whole: Read, at: int, end: int, first: Any = None) -> None:
-        """Take note of what was read step by step; what it has in common with what came before becomes one step.
-
-        first: the key of the first step, where that is more than what was read.
-        """
-        if end - at < 2:
-            return
-        read = whole[at : min(end, at + LONGEST_REPEAT)]
-        key = read[0] if first is None else first
-        before = self._latest.get(key, read[:0])
-        if len(self._latest) < MOST_STEPS:
-            self._latest[key] = read
-        size = next((at for at, pair in enumerate(zip(read, before, strict=False)) if pair[0] != pair[1]), len(before))
-        common, others = read[:size], self.known.get(key, [])
-        if len(common) > 1 and len(others) < _MOST_ALIKE and all(common != other for other, _ in others):
-            step = combined(start, [(common, False)] if isinstance(common, str) else common, first)
-            if step is not None:
-                self.known.setdefault(key, []).append((common, step))
 
 
 class Known:
@@ -696,49 +534,12 @@ def step_of(
             trail = trail.parent
         for link in reversed(chain):
             numbers[id(link)] = len(sources) + len(made)
-            made.append((numbers[id(link.parent)], link.marks, link.place - place, link.data))
+            made.append((numbers[id(link.parent)], link.mark, link.place - place, link.data))
     taken = tuple(numbers[id(trail)] for trail in after)
-    kept = readers == list(range(before.readers))
-    return _step(len(sources), then, made, taken, None if kept else tuple(readers))
-
-
-def _step(
-    sources: int, then: Set, made: list[Link], taken: tuple[int, ...], readers: tuple[Any, ...] | None
-) -> Transition:
-    links, taken = joined(sources, made, taken)
-    stays = not links and taken == tuple(range(sources))
-    marking = None if stays else Marking(sources, links, taken, {})
-    return Transition(then, marking, readers, readers is not None or not stays)
-
-
-def combined(start: Set, pieces: list[Piece], first: Any = None) -> Transition | None:
-    """Return what texts and tokens do to a set, put together of what each character and token does, which is known;
-    None: it is not, native readers go on, or stacks are to be cut on the way.
-
-    first: the key of the first step, which is that of a reader's end.
-    """
-    sources = 1 + max(trail for *_, trail in start.shapes)
-    current, place, made, taken = start, 0, list[Link](), tuple(range(sources))
-    readers: tuple[Any, ...] | None = None
-    for piece, is_token in pieces:
-        for part in (piece,) if is_token else piece:
-            key, first = part if first is None else first, None
-            if current.deep or current.readers and key == part:
-                return None
-            place += len(part)
-            if not is_token and key == part and current.run is not None and current.run.match(part):
-                continue
-            one = current.tokens.get(part) if is_token else current.steps.get(key)
-            if one is None:
-                return None
-            if one.marking is not None:
-                numbers = [*taken]
-                for parent, marks, behind, reader in one.marking.made:
-                    numbers.append(sources + len(made))
-                    made.append((numbers[parent], marks, place - len(part) + behind, reader))
-                taken = tuple([numbers[number] for number in one.marking.taken])
-            current, readers = one.then, readers if one.readers is None else one.readers
-    return _step(sources, current, made, taken, readers)
+    stays, kept = not made and taken == tuple(range(len(sources))), readers == list(range(before.readers))
+    return Transition(
+        then, tuple(made), None if stays else taken, None if kept else tuple(readers), not (stays and kept)
+    )
 
 
 def starts(node: NetworkNode) -> Ranges:
@@ -830,7 +631,7 @@ class Step:
     def _returned(self, thread: Thread, place: int, found: list[Thread], seen: set[Any]) -> None:
         """Go on behind a native rule, with a mark that holds its value, or the number of its reader."""
         value = thread.state.value if isinstance(thread.state, Ahead) else thread.state
-        trail = self._mark(thread.trail, (False, thread.node.owner), place, VALUE, value)
+        trail = self._mark(thread.trail, (False, thread.node.owner), place, value)
         self._close(thread.node.then[0], thread.frame, trail, place, found, seen)
 
     def _close(
@@ -853,12 +654,12 @@ class Step:
                 state = leaf.value if leaf.kind in (NodeKind.PATTERN, NodeKind.NATIVE) else 0
                 found.append(Thread(leaf, state, stack, pool[index]))
 
-    def _mark(self, trail: Trail | None, mark: Mark, place: int, data: Any = None, value: Any = None) -> Trail:
+    def _mark(self, trail: Trail | None, mark: Mark, place: int, data: Any = None) -> Trail:
         """Return the trail with one more mark; equal trails that are made at one character are one object."""
         key = (id(trail), mark, place)
         made = self._made.get(key)
         if made is None:
-            made = self._made[key] = Trail(trail, ((mark, 0, data),), place, value)
+            made = self._made[key] = Trail(trail, mark, place, data)
         return made
 
 
@@ -871,18 +672,14 @@ def _add(thread: Thread, state: Any, found: list[Thread], seen: set[Any]) -> Non
 
 # -- the simulation ----------------------------------------------------------------------------------------------------
 
-_MOST_PIECES = 8  # that become one step
-_LONGEST_LOG = 200  # steps whose marks are made together; what they need no more is still young then
-
-
 class Simulation:
     """All readings of what has been read so far, as threads; it is fed characters and special tokens.
 
     `place` counts characters read, each special token as long as its name.  After a failure nothing more is read.
     at: where the text begins.  slowly: without looking up what is known; for tests.
 
-    Invariant: the threads are the shapes of `_set` with the marks `_trails`, which are made of `_log` when they are
-    asked for, and the native readers `_readers`, and with `_base` below the bottom of their stacks.
+    Invariant: the threads are the shapes of `_set` with the marks `_trails` and the native readers `_readers`, and with
+    `_base` below the bottom of their stacks.
     """
 
     def __init__(self, network: Network, *, at: int = 0, slowly: bool = False) -> None:
@@ -891,8 +688,7 @@ class Simulation:
         self.failure: Failure | None = None
         self._set: Set
         self._base: Base | None = None
-        self._marks: list[Trail | None] = []  # as they were before what was read since
-        self._log: list[Logged] = []
+        self._trails: list[Trail | None] = []
         self._readers: list[Ahead] = []
         self._go_on(Step(self._known, at).begun(network.start))
 
@@ -917,8 +713,7 @@ class Simulation:
 
     def _go_on(self, threads: list[Thread]) -> None:
         """Go on with threads, which stand on the base."""
-        shapes, readers, self._marks = numbered(threads)
-        self._log = []
+        shapes, readers, self._trails = numbered(threads)
         self._readers = [reader if isinstance(reader, Ahead) else Ahead(reader) for reader in readers]
         self._set, self._base = self._known.standing(shapes, self._base)
         if self._set.deep and not self._slowly:
@@ -929,22 +724,9 @@ class Simulation:
         assert self._base is not None
         self._set, self._base = self._known.uncut(self._set, self._base)
 
-    @property
-    def _trails(self) -> list[Trail | None]:
-        """The marks of the threads."""
-        self._settle()
-        return self._marks
-
-    def _settle(self) -> None:
-        """Make the marks of what was read."""
-        if self._log:
-            self._marks, self._log = marked(self._marks, self._log), []
-
     def copy(self) -> Simulation:
         """Return a simulation that goes on from here by itself, with special tokens; native readers are shared."""
-        made = copy(self)
-        made._log = self._log.copy()
-        return made
+        return copy(self)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -975,56 +757,33 @@ class Simulation:
         """
         current, readers, origin, begun = self._set, self._readers, self.place - at, at
         moves, outcomes = 0, cast(Outcomes, ())
-        start, since, first = current, at, None  # where steps began that may become one, and by which key
         while at < end:
-            length = 1
             stop = min([ahead.reach(text, at, end, origin) for ahead in readers]) if current.readers else end
             if current.alone:
                 at = stop
             elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
-                if current.free:
-                    start.texts.note(start, text, since, at, first)
-                    start, since, first = current, found.end(), None
                 at = found.end()
             if at == end:
                 break
-            if _returns(current, text[at : at + 2]):
-                moves, at = moves + 1, at + 2
-                continue
-            if at == stop:
-                outcomes = outcomes_at(readers, origin + at)
+            outcomes = outcomes_at(readers, origin + at) if at == stop else ()
             key: Any = (text[at], outcomes) if outcomes else text[at]
-            again = current.text_again(key, text, at, end) if current.texts.known else None
-            step = current.steps.get(key) if again is None else again[1]
-            if again is not None:
-                length = len(again[0])
-            elif step is None and key not in current.steps:
+            step = current.steps.get(key)
+            if step is None and key not in current.steps:
                 step = self._learn(current, text[at], outcomes)
                 moves += 100
             if step is None:
                 break
             readers = self._acted(step, origin + at, readers) if step.acts else readers  # (most do not)
-            before, current, moves, at = current, step.then, moves + length, at + length
+            current, moves, at, outcomes = step.then, moves + 1, at + 1, ()
             if current.deep:
                 current = self._cut(current)
-            if length > 1 or current.deep or before.readers and not outcomes:
-                start, since, first, outcomes = current, at, None, ()
-            elif outcomes:
-                start, since, first, outcomes = before, at - 1, key, ()
-            elif current.readers:
-                start.texts.note(start, text, since, at, first)
-        else:
-            start.texts.note(start, text, since, at, first)
         self._set, self._readers, self.place = current, readers, origin + at
         spend(1 + moves + ((at - begun) >> 6))
         return at, outcomes
 
     def _acted(self, step: Transition, place: int, readers: list[Ahead]) -> list[Ahead]:
-        """Take note of what a step does to the marks; return the readers behind it."""
-        if step.marking is not None:
-            if len(self._log) == _LONGEST_LOG:
-                self._settle()
-            self._log.append((step.marking, place, readers))
+        """Go on with the marks behind a step; return the readers behind it."""
+        self._trails = step.marked(self._trails, place, readers)
         return step.passed(readers)
 
     def _cut(self, deep: Set) -> Set:
@@ -1045,7 +804,7 @@ class Simulation:
         return step
 
     def _learned(self, current: Set, stepped: Callable[[Step, list[Thread]], list[Thread]]) -> Transition | None:
-        sources = [Trail(None, (), 0) for _ in {trail for *_, trail in current.shapes}]
+        sources = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in current.shapes}]
         before = [Thread(node, state, frame, sources[trail]) for node, state, frame, trail in current.shapes]
         try:
             after = stepped(self._step(), before)
@@ -1061,24 +820,9 @@ class Simulation:
 
     def read(self, pieces: Iterable[Piece]) -> None:
         """Read texts and special tokens."""
-        listed, at = [*pieces], 0
-        start, since = self._set, 0  # where pieces began that may become one step
-        while at < len(listed) and self.failure is None:
-            again = self._set.pieces_again(listed, at) if self._set.pieces.known else None
-            if again is not None:
-                self._follow(again[1], sum([len(piece) for piece, _ in again[0]]))
-                at += len(again[0])
-                start, since = self._set, at
-                continue
-            piece, is_token = listed[at]
-            if is_token:
-                self.feed_token(piece)
-            else:
-                self.feed(piece)
-            at += 1
-            if self._set.free or self._set.readers or len(piece) > LONGEST_REPEAT or at - since == _MOST_PIECES:
-                start.pieces.note(start, listed, since, at if is_token else at - 1)
-                start, since = self._set, at
+        for piece, is_token in pieces:
+            if self.failure is None:
+                self.feed_token(piece) if is_token else self.feed(piece)
 
     def feed_token(self, name: str) -> None:
         """Read a special token."""
@@ -1086,7 +830,11 @@ class Simulation:
             return
         step = self._set.tokens.get(name) or self._token_step(name)
         if step is not None:
-            self._follow(step, len(name))
+            self._set, self._readers = step.then, self._acted(step, self.place, self._readers)
+            if step.then.deep:
+                self._cut(step.then)
+            self.place += len(name)
+            spend(1 + len(name))
             return
         try:
             after = self._step().by_token(self.threads, name)
@@ -1095,14 +843,6 @@ class Simulation:
             self.feed_token(name)
         else:
             self._advance(after, name, is_token=True)
-
-    def _follow(self, step: Transition, size: int) -> None:
-        """Go on with a step of so many characters."""
-        self._set, self._readers = step.then, self._acted(step, self.place, self._readers)
-        if step.then.deep:
-            self._cut(step.then)
-        self.place += size
-        spend(1 + size)
 
     def _token_step(self, name: str) -> Transition | None:
         """Return what a token does to the set, if that can be learned."""
@@ -1145,21 +885,3 @@ class Simulation:
     def agreed(self) -> tuple[Trail | None, int]:
         """Return the marks that all readings share, and how far they agree on what is open there."""
         return agreed(self._trails, self.place)
-
-
-def _returns(current: Set, two: str) -> bool:
-    """Say whether two characters lead from a set back to it and change no marks, as a space and a letter inside a text
-    do that may end at any space.
-
-    PERF: a text of words 0.42 -> 0.08 s a megabyte in formats whose calls may follow any space.
-    """
-    known = current.returns.get(two)
-    if known is None:
-        if current.run is None or current.readers or len(two) < 2 or two[0] not in current.steps:
-            return False
-        if len(current.returns) == MOST_STEPS:
-            return False
-        if (step := combined(current, [(two, False)])) is None:
-            return False
-        known = current.returns[two] = step.then is current and not step.acts
-    return known

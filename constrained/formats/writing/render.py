@@ -308,7 +308,7 @@ def _checked(
     trail = ending(simulation, question, terms)
     read: list[Message] = []
     if trail is not False:
-        found = Reading(question.assembled_whole(trail, turn.text).messages)
+        found = Reading(question.assembled(marks_of(trail), turn.text).messages)
         reading = judged(found, question, terms, turn.text)
         read = messages_of(reading.messages, question)
     if trail is False or isinstance(trail, bool) or not _alike(read, messages, question):
