@@ -27,7 +27,8 @@ from typing import Any
 from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, SchemaError, VocabularyError, shown
-from constrained.grammar.ir import Embedded, Grammar, Literal, Pattern, Ref, Rule
+from constrained.grammar import Grammar
+from constrained.grammar.ir import Embedded, Literal, Pattern, Ref, Rule
 from constrained.grammar.ir import Symbol as Part
 from constrained.work import metered, place, spend, working_on
 

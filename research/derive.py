@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 
 from constrained.engine.plain import TextAt
 from constrained.errors import GrammarError, shown
-from constrained.grammar.ir import Grammar, Literal, Ref, Rule, Special
+from constrained.grammar import Grammar
+from constrained.grammar.ir import Literal, Ref, Rule, Special
 from constrained.work import metered, spend, working_on
 
 from .words import Letter, spelled

@@ -9,7 +9,7 @@ import pytest
 
 import constrained as c
 from constrained.grammar import Embedded, Grammar, Literal, Ref, Rule, lower
-from constrained.grammar.compose import fill
+from constrained.grammar.ir import fill
 from constrained.machine import END, Bytes, Widened
 
 

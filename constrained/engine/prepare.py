@@ -23,7 +23,8 @@ import numpy.typing as npt
 from constrained.engine.matcher import Matcher
 from constrained.engine.plain import PlainKernel
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, VocabularyError, shown
-from constrained.grammar.ir import Embedded, Grammar, Pattern, Rule, Symbol
+from constrained.grammar import Grammar
+from constrained.grammar.ir import Embedded, Pattern, Rule, Symbol
 from constrained.work import NO_LIMIT, Budget, Preempted, begin, metered, thread
 
 if TYPE_CHECKING:

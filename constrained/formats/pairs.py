@@ -97,7 +97,8 @@ def grammar_of_text(definition: Definition, name: str) -> Grammar:
         if any(isinstance(symbol, Demanding) for parts in raw.values() for part in parts for symbol in part):
             varied = resolved(varied, read.start)[0]
         rules = with_empty_terminals(varied)
-    return replace(read, rules={rule: Rule(rule, parts) for rule, parts in rules.items()}, adopts=True)
+    read = replace(read, rules={rule: Rule(rule, parts) for rule, parts in rules.items()}, adopts=True)
+    return Grammar.of(read)
 
 
 def respelled(grammar: Grammar, spellings: Mapping[str, str]) -> Grammar:

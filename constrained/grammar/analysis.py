@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any
 
 from constrained.errors import GrammarError
-from constrained.grammar.ir import Grammar, Literal, Pattern, Ref, Sequence, Symbol
+from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Sequence, Symbol
 from constrained.machine import Language
 from constrained.regex import ANY, Expr, concat, intersect, repeat, union
 from constrained.regex.expr import parts
@@ -33,7 +33,7 @@ class Facts:
     Raises: GrammarError: when the start derives no word at all.
     """
 
-    def __init__(self, grammar: Grammar) -> None:
+    def __init__(self, grammar: Productions) -> None:
         self._grammar = grammar
         spend(sum([4 + 4 * len(sequence) for rule in grammar.rules.values() for sequence in rule.alternatives]))
         every = {name: rule.alternatives for name, rule in grammar.rules.items()}
@@ -81,7 +81,7 @@ class _Terminals:
     PERF: what is plain of hundreds of literals is not asked of each of them, and no symbol is hashed.
     """
 
-    def __init__(self, grammar: Grammar) -> None:
+    def __init__(self, grammar: Productions) -> None:
         self.wordless, self.empty, self.unfilled = set[int](), set[int](), set[int]()
         for symbol in grammar.symbols():
             if type(symbol) is Pattern:
@@ -141,7 +141,7 @@ def factored(exprs: Iterable[Expr]) -> Expr:
     return union(*(concat(head, union(*found)) for head, found in tails.items()))
 
 
-def _no_word(grammar: Grammar, rules: Rules, productive: set[str], terminals: _Terminals) -> GrammarError:
+def _no_word(grammar: Productions, rules: Rules, productive: set[str], terminals: _Terminals) -> GrammarError:
     what = f"rule '{grammar.start}' derives no word"
     if terminals.wordless and grammar.start in _deriving(rules, lambda symbol: True):
         patterns = [symbol for symbol in grammar.symbols() if isinstance(symbol, Pattern)]

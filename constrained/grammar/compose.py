@@ -32,19 +32,17 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from constrained.errors import GrammarError, LimitExceeded, shown
 from constrained.grammar.ir import (
     Embedded,
-    EmbeddedLanguage,
-    Grammar,
     Literal,
     Pattern,
+    Productions,
     Ref,
     Rule,
     Symbol,
-    named_within,
     texts_of,
 )
 from constrained.grammar.lower import Alone
@@ -58,22 +56,22 @@ _OWN = re.compile(r"start|_?more(?:_\d+)?")  # rules that are added here
 _Alternative = tuple[Symbol, ...]
 
 
-def sequence(first: Grammar, second: Grammar) -> Grammar:
+def sequence(first: Productions, second: Productions) -> Productions:
     """Return the words of the first, each followed by a word of the second."""
     return _joined((first, second), lambda one, two: ((one, two),), ends=(1,))
 
 
-def either(first: Grammar, second: Grammar) -> Grammar:
+def either(first: Productions, second: Productions) -> Productions:
     """Return the words of both."""
     return _joined((first, second), lambda one, two: ((one,), (two,)))
 
 
-def optional(grammar: Grammar) -> Grammar:
+def optional(grammar: Productions) -> Productions:
     """Return the words of a grammar, and the empty one."""
     return _joined((grammar,), lambda one: ((), (one,)))
 
 
-def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
+def repeated(grammar: Productions, least: int, most: int | None) -> Productions:
     """Return from `least` to `most` (None: any number) words of a grammar in a row.
 
     Raises: GrammarError: the bounds are no whole numbers, out of order, or above `MOST_REPEATS`.
@@ -100,7 +98,7 @@ def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
     return _grammar(rules, (grammar,), (0,) if most == 1 else ())
 
 
-def choice(texts: Iterable[str]) -> Grammar:
+def choice(texts: Iterable[str]) -> Productions:
     """Return the grammar of some texts; none of them is read as a special token.
 
     Raises: GrammarError: there are no texts, or one is something else.
@@ -117,22 +115,22 @@ def choice(texts: Iterable[str]) -> Grammar:
     if filled:
         with metered(), working_on(f"a choice of {len(filled):,} texts"):
             alternatives.append((_any_of(filled),))
-    return Grammar({"start": Rule("start", tuple(alternatives))})
+    return Productions({"start": Rule("start", tuple(alternatives))})
 
 
-def text(until: str | None = None) -> Grammar:
+def text(until: str | None = None) -> Productions:
     """Return the grammar of any text; with `until`, of text up to and with the first place where that stands.
 
     `until` is one token where the vocabulary has a special token of this name, else it is spelled out.
     """
     if until is None:
-        return Grammar({"start": Rule("start", ((), (_pattern(r"[\s\S]+"),)))})
+        return Productions({"start": Rule("start", ((), (_pattern(r"[\s\S]+"),)))})
     _check_text(until)
     if not until:
         raise GrammarError("text until nothing", instead="text() for any text")
     # A text may not end with what, together with `until` behind it, holds `until` earlier: until = "aba" behind "ab".
     with metered(), working_on("text until a text"):
-        return Grammar({"start": Rule("start", ((Literal(until),), (_pattern(_before(until)), Literal(until))))})
+        return Productions({"start": Rule("start", ((Literal(until),), (_pattern(_before(until)), Literal(until))))})
 
 
 def _before(until: str) -> str:
@@ -148,7 +146,7 @@ def _before(until: str) -> str:
     return rf"(?:(?!{marker})[\s\S])+{behind}"
 
 
-def substring_of(source: str) -> Grammar:
+def substring_of(source: str) -> Productions:
     """Return the grammar of the non-empty texts that stand in `source` in one piece: verbatim quotes.
 
     Cost: some microseconds a character of the source, when a generation first gets there.
@@ -156,17 +154,17 @@ def substring_of(source: str) -> Grammar:
     _check_text(source)
     if not source:
         raise GrammarError("an empty source has no quotes")
-    return Grammar({"start": Rule("start", ((Embedded("quote", Quotes(source)),),))})
+    return Productions({"start": Rule("start", ((Embedded("quote", Quotes(source)),),))})
 
 
-def _joined(grammars: Sequence[Grammar], alternatives: Any, ends: Sequence[int] = (0, 1)) -> Grammar:
+def _joined(grammars: Sequence[Productions], alternatives: Any, ends: Sequence[int] = (0, 1)) -> Productions:
     grammars = _settled(grammars)
     rules, starts = renamed(grammars)
     rules["start"] = Rule("start", alternatives(*starts))
     return _grammar(rules, grammars, ends)
 
 
-def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], ends: Sequence[int]) -> Grammar:
+def _grammar(rules: dict[str, Rule], parts: Sequence[Productions], ends: Sequence[int]) -> Productions:
     """Return a grammar of some parts; what ends words of those that may come last (their places are `ends`) and stands
     nowhere else ends its own.
     """
@@ -185,22 +183,23 @@ def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], ends: Sequence[in
             because=f"rules were copied {copied:,} times, the limit is {MOST_COPIED:,}",
             instead="halves of halves, (a + b) + (c + d), or from_lark(text, define={…})",
         )
-    found = Grammar(rules, "start", specials, widened, adopts=all(part.adopts for part in parts), stops=stops, cut=cut)
+    adopts = all(part.adopts for part in parts)
+    found = Productions(rules, "start", specials, widened, adopts=adopts, stops=stops, cut=cut)
     object.__setattr__(found, "_copied", copied)
     return found
 
 
-def adopting(grammar: Grammar) -> bool:
+def adopting(grammar: Productions) -> bool:
     """Say whether a vocabulary may read some text of a grammar as a special token that the grammar does not name."""
     return grammar.adopts and any(texts_of(symbol) for symbol in grammar.symbols())
 
 
-def _settled(grammars: Sequence[Grammar]) -> Sequence[Grammar]:
+def _settled(grammars: Sequence[Productions]) -> Sequence[Productions]:
     """Return parts that may stand in one grammar: beside one that adopts special tokens, the texts of those that do not
     are written as patterns.
     """
     if (
-        not all(isinstance(grammar, Grammar) for grammar in grammars)
+        not all(isinstance(grammar, Productions) for grammar in grammars)
         or all(grammar.adopts for grammar in grammars)
         or not any(map(adopting, grammars))
     ):
@@ -226,7 +225,7 @@ def as_text(rules: Mapping[str, Rule], specials: Collection[str]) -> dict[str, R
     }
 
 
-def renamed(grammars: Sequence[Grammar], prefix: str | None = None) -> tuple[dict[str, Rule], list[Ref]]:
+def renamed(grammars: Sequence[Productions], prefix: str | None = None) -> tuple[dict[str, Rule], list[Ref]]:
     """Return the rules of all grammars under names of their own, and where each begins.
 
     prefix: of all names; None: a name that one grammar has alone stays, so that captures are found under it.
@@ -235,7 +234,7 @@ def renamed(grammars: Sequence[Grammar], prefix: str | None = None) -> tuple[dic
     starts = []
     with metered(), working_on("grammars that are put together"):
         for grammar in grammars:
-            if not isinstance(grammar, Grammar):
+            if not isinstance(grammar, Productions):
                 instead = "Grammar.choice([…]) for texts, Grammar.from_json_schema(…) for types and schemas"
                 raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead=instead)
         met = Counter(name for grammar in grammars for name in grammar.rules)
@@ -404,61 +403,17 @@ def suffix_automaton(source: str) -> list[dict[str, int]]:
     return edges
 
 
-_KEPT = ("start", "specials", "widened", "source", "adopts", "stops", "cut")
-
-
-class Filling(NamedTuple):
-    """How a grammar was made: `symbol` stands where the template has the `hole`, in one rule."""
-
-    template: Grammar
-    rule: str
-    hole: Embedded
-    symbol: Embedded
-
-    def within(self, symbols: tuple[Symbol, ...]) -> tuple[Symbol, ...]:
-        """Return symbols with the hole filled."""
-        return tuple([self.symbol if symbol is self.hole else symbol for symbol in symbols])
-
-    def grammar(self) -> Grammar:
-        """Return the grammar; nothing of the template is looked at again."""
-        template, name = self.template, self.rule
-        rule = Rule(name, tuple(map(self.within, template.rules[name].alternatives)))
-        made = object.__new__(Grammar)
-        made.__dict__.update({field: getattr(template, field) for field in _KEPT})
-        made.__dict__.update(
-            rules={**template.rules, name: rule}, _symbols=self.within(template._symbols), filling=self,
-            _texts=template._texts.union(texts_of(self.symbol)) - template.specials,
-        )  # fmt: skip
-        return made
-
-
-def fill(template: Grammar, rule: str, hole: Embedded, machine: EmbeddedLanguage) -> Grammar:
-    """Return the template with a machine in its hole, a symbol that is told by identity and stands in one rule."""
-    filling = Filling(template, rule, hole, Embedded(hole.name, machine))
-    if machine.widened or not named_within(filling.symbol) <= template.specials:
-        return template.replace(rule, tuple(map(filling.within, template.rules[rule].alternatives)))
-    return filling.grammar()
-
-
-def with_specials(grammar: Grammar, specials: frozenset[str]) -> Grammar:
-    """Return a grammar with more special tokens than it has."""
-    filling = grammar.filling
-    if filling is None or not specials.isdisjoint(texts_of(filling.symbol)):
-        return replace(grammar, specials=specials)
-    return filling._replace(template=filling.template.with_specials(specials)).grammar()
-
-
 _NO_NAMES: frozenset[str] = frozenset()
 
 
-def of_machine(machine: Any) -> Grammar:
+def of_machine(machine: Any) -> Productions:
     """Return the grammar of a schema's machine, as of a rule "start" that is nothing but the symbol of the machine.
 
     What is computed of a grammar when it is first asked for is entered at once.
     """
     symbol = Embedded("value", machine)
     symbols, specials = (symbol,), machine.specials
-    grammar = Grammar.__new__(Grammar)
+    grammar = Productions.__new__(Productions)
     grammar.__dict__.update(
         rules={"start": Rule("start", (symbols,))},
         start="start",

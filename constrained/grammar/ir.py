@@ -22,13 +22,12 @@ grammar has words, which `lower` finds.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from constrained.errors import GrammarError, shown
 from constrained.machine import Language, State, Widened
@@ -38,9 +37,8 @@ from constrained.regex.facts import LARGE_PATTERN, size
 from constrained.tables import table
 
 if TYPE_CHECKING:
-    from constrained.grammar.compose import Filling
-    from constrained.grammar.lark.printer import PrintedLark
-    from constrained.grammar.lower import Alone, Lowering
+    from typing import Self
+
 
 class EmbeddedLanguage(Protocol):
     """A language that another layer lowers and prints itself: JSON text of a schema, for example.
@@ -246,14 +244,9 @@ def _wrong(what: str, given: object, instead: str) -> GrammarError:
     return GrammarError(f"{what} {shown(given)}", instead=instead)
 
 
-#: What reads, prints, lowers and combines grammars, by name.  All that is built on `Grammar`, which therefore does not
-#: import it: the package fills this in when it is imported (`grammar/__init__.py`).
-operations: dict[str, Callable[..., Any]] = {}
-
-
 @dataclass(frozen=True, eq=False)
-class Grammar:
-    """A context-free language of bytes and special tokens.
+class Productions:
+    """A context-free language of bytes and special tokens; what people do with it is in `Grammar`, a subclass.
 
     specials: the special tokens of its words: literals that stand for one, and all `Special` symbols.
     widened: where the language is larger than what was asked for, what the embedded machines report included.
@@ -306,137 +299,7 @@ class Grammar:
         object.__setattr__(self, "stops", frozenset(self.stops))
         object.__setattr__(self, "widened", (*self.widened, *found))
 
-    # -- building ------------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def from_lark(
-        cls, text: str, start: str = "start", specials: Collection[str] | Mapping[str, str] = (),
-        declare: Mapping[str, str] | None = None, define: Mapping[str, Grammar] | None = None,
-    ) -> Grammar:
-        """Return the grammar of a Lark text, which opens no file; what it means is said in `lark.reader`.
-
-        specials: texts of literals that are special tokens, or names of declared terminals → these; all else is text.
-        declare: names of declared terminals → texts.  define: grammars of rules that the text uses and does not define.
-
-        >>> Grammar.from_lark('start: "a" start "b" |').nullable
-        True
-        """
-        return _made("read", text, start, specials, declare, define).made_by(
-            "lark", text, start, _plain(specials), declare, define
-        )
-
-    @classmethod
-    def from_lark_file(
-        cls, path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = (),
-        declare: Mapping[str, str] | None = None, import_paths: Collection[str | os.PathLike[str]] = (),
-        define: Mapping[str, Grammar] | None = None,
-    ) -> Grammar:
-        """Read a Lark file, which may import files below its own folder and the `import_paths`; else as `from_lark`."""
-        found = _made("read_file", path, start, specials, declare, import_paths, define)
-        return (
-            found
-            if found.source is None
-            else found.made_by("lark", found.source, start, _plain(specials), declare, define)
-        )
-
-    @classmethod
-    def from_regex(cls, pattern: str) -> Grammar:
-        """Return the grammar of the texts that a Python regular expression matches in full."""
-        from constrained.regex import parse_python
-
-        if not isinstance(pattern, str):
-            raise GrammarError(f"a pattern is {shown(pattern)}", instead="a text in the syntax of Python's re module")
-        return cls({"start": Rule("start", ((Pattern(parse_python(pattern), pattern),),))}, source=pattern).made_by(
-            "regex", pattern
-        )
-
-    @classmethod
-    def from_json_schema(
-        cls,
-        schema: Any,
-        *,
-        profile: str | None = None,
-        surface: str = "json",
-        whitespace: str | None = None,
-        spelling: str | None = None,
-        property_order: str | None = None,
-        closed: bool | None = None,
-        unsupported: str = "raise",
-        formats: str | None = None,
-        numbers: str | None = None,
-        max_whitespace: int | None = None,
-        separators: tuple[str, str] | None = None,
-        indent: int | None = None,
-        around: str = "nothing",
-        strict: bool = False,
-        documents: Mapping[str, Any] | None = None,
-    ) -> Grammar:
-        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see
-        `schema.embed` for the switches.
-
-        around: "nothing" stands before and behind the value; or "whitespace" may, as RFC 8259 allows of a JSON text.
-
-        schema: also a Python type (a pydantic model, dataclass, ``TypedDict``, ``list[int]``, …), or a callable: its
-        keyword arguments. profile: "exact", the specification's whole language; or "practical", what its readers load:
-        properties in their order, objects closed, one spelling, numbers of machine size; see `schema.profiles`.
-        Default: practical for types, exact for schemas.
-        """
-        switches = {
-            "whitespace": whitespace, "spelling": spelling, "property_order": property_order, "closed": closed,
-            "formats": formats, "numbers": numbers, "max_whitespace": max_whitespace,
-            "separators": separators, "indent": indent,
-        }  # fmt: skip
-        given = {"surface": surface, "unsupported": unsupported, "strict": strict, "documents": documents}
-        for name, value in switches.items():
-            if value is not None:
-                given[name] = value
-        if around not in ("nothing", "whitespace"):
-            raise GrammarError(f"unknown around {shown(around)}", instead="one of: 'nothing', 'whitespace'")
-        found = _made("of_machine", operations["machine_of"](schema, profile, given))
-        if around == "nothing":
-            return found
-        blanks = cls.from_regex(r"[ \t\n\r]{0,1024}")  # as many as between values
-        return blanks + found + blanks
-
-    @classmethod
-    def choice(cls, texts: Iterable[str]) -> Grammar:
-        """Return the grammar of some texts: ``Grammar.choice(["yes", "no"])``."""
-        texts = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, (str, bytes)) else texts
-        return _made("choice", texts).made_by("choice", texts)
-
-    @classmethod
-    def text(cls, until: str | None = None) -> Grammar:
-        """Return the grammar of any text; with `until`, of text up to and with the first place where that stands."""
-        return _made("text", until).made_by("text", until)
-
-    @classmethod
-    def substring_of(cls, source: str) -> Grammar:
-        """Return the grammar of the non-empty texts that stand in `source` in one piece: verbatim quotes."""
-        return _made("substring_of", source).made_by("quotes", source)
-
-    def __add__(self, other: Grammar) -> Grammar:
-        """Return the words of this grammar, each followed by a word of the other."""
-        return _made("sequence", self, other).made_by("sequence", self, other)
-
-    def __radd__(self, other: object) -> Grammar:
-        """Refuse what is no grammar in front as behind, by an error that says what to write instead."""
-        return _made("sequence", other, self)
-
-    def __or__(self, other: Grammar) -> Grammar:
-        """Return the words of both grammars."""
-        return _made("either", self, other).made_by("either", self, other)
-
-    __ror__ = __radd__
-
-    def optional(self) -> Grammar:
-        """Return the words of this grammar, and the empty one."""
-        return _made("optional", self).made_by("optional", self)
-
-    def repeat(self, least: int, most: int | None) -> Grammar:
-        """Return from `least` to `most` (None: any number) words of this grammar in a row."""
-        return _made("repeated", self, least, most).made_by("repeat", self, least, most)
-
-    def replace(self, rule: str, alternatives: Collection[Sequence], extra: Collection[Rule] = ()) -> Grammar:
+    def replace(self, rule: str, alternatives: Collection[Sequence], extra: Collection[Rule] = ()) -> Self:
         """Return this grammar with other alternatives for one rule, and with `extra` rules (new, or in place of old
         ones).
         """
@@ -445,14 +308,15 @@ class Grammar:
         new = Rule(rule, tuple(alternatives) if isinstance(alternatives, Iterable) else alternatives)
         return replace(self, rules={**self.rules, **rules_of(extra), rule: new})
 
-    def made_by(self, *call: Any) -> Grammar:
+    def made_by(self, *call: Any) -> Self:
         """Note the call that has just made this grammar; nobody else has seen it yet."""
         object.__setattr__(self, "recipe", call)
         return self
 
-    def with_specials(self, names: Collection[str]) -> Grammar:
+    def with_specials(self, names: Collection[str]) -> Self:
         """Return this grammar with its literals among `names` read as special tokens.
 
+        >>> from constrained import Grammar
         >>> Grammar.from_lark('start: "hi" "<end>"').with_specials(["<s>", "<end>"]).specials
         frozenset({'<end>'})
         """
@@ -461,8 +325,15 @@ class Grammar:
         if not adopted:
             return self
         found = self.specials | adopted
-        known = self._variants.get(found)
-        return known if known is not None else self._variants.setdefault(found, _made("marked", self, found))
+        known: Self | None = self._variants.get(found)
+        return known or cast("Self", self._variants.setdefault(found, self._marked(found)))
+
+    def _marked(self, specials: frozenset[str]) -> Self:
+        """Return this grammar with more special tokens than it has."""
+        if self.filling is None or not specials.isdisjoint(texts_of(self.filling.symbol)):
+            return replace(self, specials=specials)
+        template = self.filling.template.with_specials(specials)
+        return cast("Self", self.filling._replace(template=template).grammar())
 
     @once
     def _texts(self) -> frozenset[str]:
@@ -470,25 +341,27 @@ class Grammar:
         return frozenset().union(*map(texts_of, self._symbols)) - self.specials
 
     @once
-    def _variants(self) -> dict[frozenset[str], Grammar]:
+    def _variants(self) -> dict[frozenset[str], Any]:
         """Grammars with other literals read as special tokens, by their set; a vocabulary always asks for the same."""
         return {}
 
-    def without_specials(self, names: Collection[str]) -> Grammar:
+    def without_specials(self, names: Collection[str]) -> Self:
         """Return this grammar with some special tokens spelled as text.
 
         Raises: GrammarError: for tokens that the grammar only declares, which have no spelling.
         """
         names = names_of(names, "special tokens")
         left = self.specials.difference(names)
-        if left in self._variants:
-            return self._variants[left]
+        known: Self | None = self._variants.get(left)
+        if known is not None:
+            return known
         for symbol in self._symbols:
             lost = ({symbol.name} if isinstance(symbol, Special) else named_within(symbol)) & names
             if lost:
                 what = f"special token {min(lost)!r} has no spelling"
                 raise GrammarError(what, because="the grammar only declares it")
-        return self._variants.setdefault(left, replace(self, specials=left, stops=self.stops.difference(names)))
+        spelled = replace(self, specials=left, stops=self.stops.difference(names))
+        return cast("Self", self._variants.setdefault(left, spelled))
 
     def __repr__(self) -> str:
         made = "" if self.recipe is None else f" by {self.recipe[0]}"
@@ -562,30 +435,6 @@ class Grammar:
         return sum([getattr(machine, "weight", 0) for machine in embedded])
 
     @once
-    def _lowering(self) -> Alone | Lowering:
-        return cast("Alone | Lowering", operations["lower"](self))
-
-    @property
-    def nullable(self) -> bool:
-        """Whether the empty text is a word."""
-        return self._lowering.nullable
-
-    def start_state(self) -> State:
-        """Return the machine state of the whole grammar; it accepts at once if the grammar is `nullable`.
-
-        Raises: GrammarError: when no word exists.
-        """
-        return self._lowering.start
-
-    def to_lark(self, *, exact: bool = False) -> PrintedLark:
-        """Return the grammar as one Lark file, which the `lark` library reads with the same meaning.
-
-        What a Lark file cannot say stands in its comments, in `widened` and `narrowed` of the text, and in those of the
-        grammar that is read from this text; with `exact` it is an error.
-        """
-        return cast("PrintedLark", operations["write"](self, exact=exact))
-
-    @once
     def fingerprint(self) -> str:
         """A name of the content: equal fingerprints mean equal grammars, in any process."""
         digest = hashlib.sha256(repr((self.start, sorted(self.specials), sorted(self.stops))).encode())
@@ -598,15 +447,41 @@ class Grammar:
     def __reduce__(self) -> tuple[object, ...]:
         fields = self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut
         values = (dict(self.rules), *fields)
-        return (Grammar, values) if self.recipe is None else (Grammar, values, {"recipe": self.recipe})
+        return (type(self), values) if self.recipe is None else (type(self), values, {"recipe": self.recipe})
 
 
-def _made(operation: str, *given: Any) -> Grammar:
-    """Return what one of the `operations` makes."""
-    grammar: Grammar = operations[operation](*given)
-    return grammar
+_Kind = TypeVar("_Kind", bound=Productions)
+_KEPT = ("start", "specials", "widened", "source", "adopts", "stops", "cut")
 
 
-def _plain(names: Collection[str] | Mapping[str, str]) -> list[str] | dict[str, str]:
-    """Return a copy of names that the caller may change."""
-    return dict(names) if isinstance(names, Mapping) else list(names)
+class Filling(NamedTuple):
+    """How a grammar was made: `symbol` stands where the template has the `hole`, in one rule."""
+
+    template: Any  # Productions, of whatever kind
+    rule: str
+    hole: Embedded
+    symbol: Embedded
+
+    def within(self, symbols: tuple[Symbol, ...]) -> tuple[Symbol, ...]:
+        """Return symbols with the hole filled."""
+        return tuple([self.symbol if symbol is self.hole else symbol for symbol in symbols])
+
+    def grammar(self) -> Any:
+        """Return the grammar; nothing of the template is looked at again."""
+        template, name = self.template, self.rule
+        rule = Rule(name, tuple(map(self.within, template.rules[name].alternatives)))
+        made = object.__new__(type(template))
+        made.__dict__.update({field: getattr(template, field) for field in _KEPT})
+        made.__dict__.update(
+            rules={**template.rules, name: rule}, _symbols=self.within(template._symbols), filling=self,
+            _texts=template._texts.union(texts_of(self.symbol)) - template.specials,
+        )  # fmt: skip
+        return made
+
+
+def fill(template: _Kind, rule: str, hole: Embedded, machine: EmbeddedLanguage) -> _Kind:
+    """Return the template with a machine in its hole, a symbol that is told by identity and stands in one rule."""
+    filling = Filling(template, rule, hole, Embedded(hole.name, machine))
+    if machine.widened or not named_within(filling.symbol) <= template.specials:
+        return template.replace(rule, tuple(map(filling.within, template.rules[rule].alternatives)))
+    return cast("_Kind", filling.grammar())

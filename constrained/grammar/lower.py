@@ -1,4 +1,4 @@
-"""Grammar rules as machine states, built when a generation first gets there.
+"""Productions rules as machine states, built when a generation first gets there.
 
 A rule becomes a machine over its symbols: a state is a set of *items*, places in alternatives, as in LR parsing, and is
 determinised over literal bytes, tokens and called machines alike.  500 alternatives that begin with the same text are
@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from constrained.grammar.analysis import Facts, expression, factored, filled
-from constrained.grammar.ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol, name_of
+from constrained.grammar.ir import Embedded, Literal, Pattern, Productions, Ref, Special, Symbol, name_of
 from constrained.machine import END, Bytes, Edges, Quoting, State, Text
 from constrained.regex import Expr
 from constrained.work import spend
@@ -82,7 +82,7 @@ class Alone:
         return f"<{self._machine!r}>"
 
 
-def lowered(grammar: Grammar) -> Alone | Lowering:
+def lowered(grammar: Productions) -> Alone | Lowering:
     """Return the start of a grammar as a machine state, and whether it accepts the empty text.
 
     Raises: GrammarError: no word exists.
@@ -121,7 +121,7 @@ class Lowering:
     Invariant: every state is live, as `Facts` keeps only alternatives that derive a word.
     """
 
-    def __init__(self, grammar: Grammar) -> None:
+    def __init__(self, grammar: Productions) -> None:
         self._facts = facts = Facts(grammar)
         self._specials = grammar.specials
         self._symbol: list[Symbol | None] = []

@@ -48,7 +48,7 @@ from constrained.formats.definition import ENTRY, Change, Definition, Payload
 from constrained.formats.payload.quoted import sorted_properties
 from constrained.formats.tools import Tool
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
-from constrained.grammar.compose import fill
+from constrained.grammar.ir import fill
 from constrained.machine import Language
 from constrained.regex import Expr
 from constrained.schema.by_content import Recent, content

@@ -17,7 +17,7 @@ from typing import Any
 
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.analysis import Facts, filled
-from constrained.grammar.ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
+from constrained.grammar.ir import Embedded, Literal, Pattern, Productions, Ref, Special, Symbol
 from constrained.grammar.lark.match_preference import preferred
 from constrained.grammar.lark.small_alphabet import MARK_POINT
 from constrained.machine import Language, Widened
@@ -52,7 +52,7 @@ class PrintedLark(str):
     narrowed: tuple[Any, ...]
 
 
-def write(grammar: Grammar, *, exact: bool = False, lookahead: bool = True) -> PrintedLark:
+def write(grammar: Productions, *, exact: bool = False, lookahead: bool = True) -> PrintedLark:
     r"""Return the text of a Lark file.
 
     lookahead: whether terminals of schemas may look ahead; without, there are more rules, and strings of bounded length
@@ -61,6 +61,7 @@ def write(grammar: Grammar, *, exact: bool = False, lookahead: bool = True) -> P
     Raises: GrammarError: the grammar has no word, or a pattern that Lark cannot express; with `exact`, anything that it
     cannot.
 
+    >>> from constrained import Grammar
     >>> print(write(Grammar.from_lark('start: "a" b?\nb: /x*/ start')), end="")
     start: "a" _start_0
     _start_0: b |
@@ -90,7 +91,7 @@ def write(grammar: Grammar, *, exact: bool = False, lookahead: bool = True) -> P
 class _LarkWriter:
     """Names everything once; `lines` are the definitions that rules turned out to need."""
 
-    def __init__(self, grammar: Grammar, *, lookahead: bool) -> None:
+    def __init__(self, grammar: Productions, *, lookahead: bool) -> None:
         self._lookahead = lookahead
         self._rules = Facts(grammar).rules
         self._tokens = sorted(grammar.specials)

@@ -61,8 +61,8 @@ from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern, load_gramm
 import constrained.work as work
 from constrained.errors import GrammarError, LimitExceeded, shown
 from constrained.grammar.analysis import Facts
-from constrained.grammar.compose import adopting, as_text, optional, renamed, substring_of
-from constrained.grammar.ir import Grammar, Literal, Pattern, Ref, Rule, Symbol
+from constrained.grammar.compose import adopting, as_text, of_machine, optional, renamed, substring_of
+from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Rule, Symbol
 from constrained.grammar.lark.lookahead import Demanding, ignored, resolved, terminal
 from constrained.grammar.lark.printer import PrintedLark
 from constrained.grammar.lark.source import (
@@ -86,7 +86,7 @@ _TERMINAL = re.compile(r"^[ \t]*(_?[A-Z][A-Z_0-9]*)[ \t]*:[ \t]*\Z", re.MULTILIN
 _KINDS = ("substring_chars", "substring_words", "substring_chunks")
 
 
-def extracted(source: LarkText) -> tuple[LarkText, dict[str, Grammar]]:
+def extracted(source: LarkText) -> tuple[LarkText, dict[str, Productions]]:
     """Return the text with rules in place of other languages, and the grammars of these rules.
 
     Invariant: what stands behind is in the same line as before.
@@ -98,7 +98,7 @@ def extracted(source: LarkText) -> tuple[LarkText, dict[str, Grammar]]:
     prefix = "inline"
     while prefix in text:
         prefix += "_"
-    pieces, found, terminals = list[str](), dict[str, Grammar](), dict[str, str]()
+    pieces, found, terminals = list[str](), dict[str, Productions](), dict[str, str]()
     at = start = owed = 0  # lines that were taken out of the present one, and follow it
     while (match := _TOKEN.search(text, at)) is not None:
         at = match.end()
@@ -147,9 +147,11 @@ def _value(source: LarkText, word: str, at: int, start: int) -> tuple[Any, int]:
     return value, end
 
 
-def _grammar(source: LarkText, word: str, value: Any, start: int) -> Grammar:
+def _grammar(source: LarkText, word: str, value: Any, start: int) -> Productions:
     if word == "%json":
-        return Grammar.from_json_schema(value)
+        from constrained.schema.embedding import machine_of
+
+        return of_machine(machine_of(value, None, {}))
     kinds = list(value) if isinstance(value, dict) else []
     if len(kinds) != 1 or kinds[0] not in _KINDS:
         because = f"it is none of {', '.join(_KINDS)}"
@@ -173,7 +175,7 @@ def _grammar(source: LarkText, word: str, value: Any, start: int) -> Grammar:
     return optional(substring_of(content)) if content else _chunks([])
 
 
-def _chunks(chunks: list[str]) -> Grammar:
+def _chunks(chunks: list[str]) -> Productions:
     """Return the grammar of the runs of some parts of a text: each rule derives a part and what may follow it."""
     rules = {"start": Rule("start", ((), *((Ref(f"from_{at}"),) for at in range(len(chunks)))))}
     for at, chunk in enumerate(chunks):
@@ -181,7 +183,7 @@ def _chunks(chunks: list[str]) -> Grammar:
         first = (Literal(chunk),) if chunk else ()
         longer = ((*first, Ref(f"from_{at + 1}")),) if at + 1 < len(chunks) else ()
         rules[f"from_{at}"] = Rule(f"from_{at}", (first, *longer))
-    return Grammar(rules, adopts=False)
+    return Productions(rules, adopts=False)
 
 
 def _place(source: LarkText, at: int) -> str:
@@ -342,7 +344,7 @@ class LarkTreeReader:
     """
 
     def __init__(
-        self, loaded: Any, files: list[LarkText], start: str, given: Given, parts: Mapping[str, Grammar]
+        self, loaded: Any, files: list[LarkText], start: str, given: Given, parts: Mapping[str, Productions]
     ) -> None:
         self._files, self._start, self._parts = files, start, parts
         self._specials = given.tokens
@@ -356,7 +358,7 @@ class LarkTreeReader:
         self._pending: deque[tuple[str, Any, _Environment]] = deque()
         self._terminals = Terminals(loaded, files, given, self._helper)
 
-    def grammar(self, shown_to: Callable[[dict[str, Any]], object] = len) -> Grammar:
+    def grammar(self, shown_to: Callable[[dict[str, Any]], object] = len) -> Productions:
         """Return the grammar; `shown_to`: who is shown its rules before look-ahead makes copies of them."""
         if self._start not in self._trees or self._trees[self._start][0]:
             names = sorted(name for name, (params, _) in self._trees.items() if not params)
@@ -394,7 +396,7 @@ class LarkTreeReader:
             for entries in (attrgetter("widened"), attrgetter("cut"))
         )
         used = used.union(*(part.specials for part in parts))
-        grammar = Grammar(
+        grammar = Productions(
             named, start, used, widened, source=None if parts else self._files[0].text, adopts=adopts, cut=cut
         )
         try:
@@ -606,8 +608,8 @@ def read(
     start: str = "start",
     specials: Specials = (),
     declare: Mapping[str, str] | None = None,
-    define: Mapping[str, Grammar] | None = None,
-) -> Grammar:
+    define: Mapping[str, Productions] | None = None,
+) -> Productions:
     r"""Return the grammar of a Lark text; no file is opened for it.
 
     It may import from the files that come with the `lark` library, which are part of the program: common, lark, python,
@@ -625,6 +627,7 @@ def read(
 
     >>> read('start: "<s>" WORD*\nWORD: /[a-z]+/\n%ignore " "', specials=["<s>"]).specials
     frozenset({'<s>'})
+    >>> from constrained import Grammar
     >>> answer = Grammar.choice(["yes", "no"])
     >>> sorted(read('start: "<think>" /[a-z]*/ "</think>" answer', define={"answer": answer}).rules)
     ['answer', 'answer__0_start', 'start']
@@ -650,9 +653,9 @@ def read_file(
     specials: Specials = (),
     declare: Mapping[str, str] | None = None,
     import_paths: Collection[str | os.PathLike[str]] = (),
-    define: Mapping[str, Grammar] | None = None,
+    define: Mapping[str, Productions] | None = None,
     shown_to: Callable[[dict[str, Any]], object] = len,
-) -> Grammar:
+) -> Productions:
     """Return the grammar of a Lark file, which may import files of its own folder and of `import_paths`, and no others;
     `shown_to`: who is shown its rules before look-ahead makes copies of them.
 
@@ -666,9 +669,9 @@ def _read(
     start: str,
     specials: Specials,
     declare: Mapping[str, str] | None,
-    define: Mapping[str, Grammar] | None,
+    define: Mapping[str, Productions] | None,
     shown_to: Callable[[dict[str, Any]], object] = len,
-) -> Grammar:
+) -> Productions:
     with metered(), working_on("Lark grammar"):
         given = Given(specials, declare)
         try:
@@ -685,10 +688,10 @@ def _read(
             raise recognised(translated(error, sources.files), sources.files[-1]) from error
 
 
-def _checked(define: Mapping[str, Grammar] | None) -> Mapping[str, Grammar]:
+def _checked(define: Mapping[str, Productions] | None) -> Mapping[str, Productions]:
     """Return the grammars of `define`, by names that a rule may have."""
     parts = (define or {}).values() if isinstance(define, Mapping | None) else [define]
-    other = next((part for part in parts if not isinstance(part, Grammar)), None)
+    other = next((part for part in parts if not isinstance(part, Productions)), None)
     if other is not None:
         because = f"{shown(other)} is none"
         instead = 'define={"answer": Grammar.choice(["yes", "no"])}; Grammar.from_json_schema(…) for types and schemas'
