@@ -276,12 +276,14 @@ class CompiledGrammar:
 
     @property
     def narrowed(self) -> tuple[Any, ...]:
-        """Where the masks allow less than the specification, although nobody asked for it; see `Grammar.narrowed`."""
+        """Where the masks allow less than the specification, though nobody asked for it; see `Productions.narrowed`."""
         return tuple(self.grammar.narrowed)
 
     @property
     def notes(self) -> tuple[Any, ...]:
-        """Words of schemas that have no meaning and may be thought to, see `Grammar.notes`; each is warned of once."""
+        """Words of schemas that have no meaning and may be thought to, see `Productions.notes`; each is warned of
+        once.
+        """
         return tuple(getattr(self.grammar, "notes", ()))
 
     @once

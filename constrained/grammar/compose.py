@@ -16,7 +16,7 @@ Grammars that are alike but for one machine that they embed, as those of request
 What the rules around the machine say is checked, and its places are numbered, once for all of them.
 
 PERF: the 30 rules of a chat format around its calls took 0.3 ms of each request, of 4 ms with 50 tools that are new.
-Plain twin: `Grammar.replace`; compared in tests/test_filling.py.
+Plain twin: `Productions.replace`; compared in tests/test_filling.py.
 
 Grammars that are nothing but an embedded machine, as all of JSON Schemas are, made without looking at their parts.
 

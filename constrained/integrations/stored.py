@@ -1,6 +1,6 @@
 """A constraint ↔ a file that may come from a stranger.
 
-What is written is not what was computed but what was asked for: the calls that made the grammar (`Grammar.recipe`), as
+What is written is not what was computed but what was asked for: the calls that made the grammar (`recipe`), as
 JSON.  To load is to make these calls again, each of which checks its arguments as it would those of any caller, and to
 compare: the grammar and the vocabulary must have the fingerprints that the file names.  So a file runs no code, opens
 no other file and cannot make a mask allow what the grammar does not; the worst it can do is ask for much work, which is
