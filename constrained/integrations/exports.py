@@ -21,7 +21,7 @@ character; XGrammar's own ``json_schema`` ignores keywords.
                  └ sequence(optional(…), tag <tool_call>… grammar: arguments …</tool_call>, star(…), token <|im_end|>)
 
 XGrammar takes a special token also where its text may stand, which a note says.  The end of a turn is left to the
-server: XGrammar never takes a stop token before the end of its grammar, so the tokens that end turns (`Productions.stops`)
+server: XGrammar never takes a stop token before the end of its grammar, so the tokens that end turns (`stops`)
 are dropped there, and a note names them.  Refused: rules with special tokens or values in them that repeat in the
 middle.
 
