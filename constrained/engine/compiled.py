@@ -26,6 +26,8 @@ from constrained.once import once
 from constrained.tables import table
 from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
 
+AHEAD = 4  # looking ahead in a generation may do one part in so many of what its masks may
+
 if TYPE_CHECKING:
     from constrained.engine.budget.completion import Completions
     from constrained.engine.matcher import Matcher
@@ -93,10 +95,12 @@ class CompileOptions:
                 instead="threading.Event().is_set",
             )
 
-    def budget(self) -> Budget:
+    def budget(self, part: int = 1) -> Budget:
+        """Return what a constraint may do, or one part in so many of it."""
         share = 0 if self.max_work is None else self.max_work // SHARE
+        most = None if self.max_work is None else self.max_work // part
         remedy = "compile(…, max_work=…) with more units"
-        return Budget(self.max_work, deadline=self.deadline, cancelled=self.cancelled, share=share, remedy=remedy)
+        return Budget(most, deadline=self.deadline, cancelled=self.cancelled, share=share, remedy=remedy)
 
 
 _known_options = lru_cache(maxsize=64, typed=True)(CompileOptions)
@@ -335,7 +339,7 @@ class CompiledGrammar:
 
         known = self._completions
         if known is None or known.is_full():
-            made = Completions(self.vocabulary, self._root, nullable=self._nullable, budget=self.options.budget())
+            made = Completions(self.vocabulary, self._root, nullable=self._nullable, budget=self.options.budget(AHEAD))
             known = self._completions = made
         return known
 

@@ -38,7 +38,7 @@ from constrained.engine.plain import DEAD
 from constrained.engine.tokens.bitmask import as_array, number
 from constrained.engine.tokens.vocabulary import checked_token, token_name
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
-from constrained.work import begin, thread
+from constrained.work import thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -168,6 +168,7 @@ class BudgetedMatcher(Matcher):
     def _after(self, at: int) -> Place:
         """Return the place after the token number `at`."""
         place, token, known = self._places[at], self._path[2 * at + 1], self._completions
+        known.budget.renew()
         after = self._looked(place, lambda: self._followed(at))
         if after is not None:
             return after
@@ -191,13 +192,13 @@ class BudgetedMatcher(Matcher):
     def _looked(self, place: Place, look: Callable[[], Found]) -> Found | None:
         """Return what looking ahead from a place finds; None where there is no work left for it.
 
-        It has a budget of its own, so that masks have all of theirs.
+        It has a budget of its own, so that masks have all of theirs, renewed with each token.
         """
         if place[0] == LOST:
             return None
         outer, budget = thread.budget, self._completions.budget
+        thread.budget = budget
         try:
-            begin(budget, hurried=True)
             return look()
         except LimitExceeded:
             if budget.left:  # it is not for lack of work

@@ -804,6 +804,15 @@ class _Search:
         """Return the shortest word from a state to its end; None if the search ends without one."""
         if isinstance(goal, Text):
             return self._ways.texts.of_text(goal)
+        try:
+            return self._found(goal)
+        finally:
+            while self._heap or self._seen:  # one by one, as others have no turn while a million is let go at once
+                del self._heap[-1:]
+                if self._seen:
+                    self._seen.pop()
+
+    def _found(self, goal: State) -> Way | None:
         self._add("", goal, goal, None, 0)
         while self._heap:
             _, way, _, entry, at, trail, writes = heappop(self._heap)

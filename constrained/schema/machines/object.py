@@ -796,6 +796,7 @@ class ObjectMachine:
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
 
     def named_options(self, at: ObjectPosition, bit: int) -> Iterator[tuple[Conj, ObjectPosition]]:
+        spend(len(self.names) >> 10)  # masks of all the names, which are kept
         rank = self.order.rank_of[bit] + 1 if self.values.ordered else 0
         written = at.written | 1 << bit
         if self.values.ordered:  # what is behind cannot come: only clauses ask whether it was written
