@@ -31,6 +31,7 @@ LAYERS = (
     ("integrations", "research"),
     ("api",),
     ("default_model", "benchmarks"),
+    ("serve",),
     ("cli",),
 )
 CORE = ("errors", "tables", "work", "caches", "interning", "machine", "regex", "grammar", "schema", "engine")

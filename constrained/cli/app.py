@@ -9,6 +9,7 @@ import typer
 from constrained import __version__
 from constrained.cli.commands.generate import bench, demo, generate, trace
 from constrained.cli.commands.grammars import derive, formats, mask, show, spec, vocabulary
+from constrained.cli.commands.serve import playground, serve
 from constrained.cli.commands.transcripts import parse, render, validate
 
 app = typer.Typer(
@@ -19,7 +20,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (formats, show, mask, validate, parse, render, spec, derive, generate, trace, demo, bench, vocabulary):
+for command in (
+    formats, show, mask, validate, parse, render, spec, derive, generate, serve, playground, trace, demo, bench, vocabulary,
+):  # fmt: skip
     app.command()(command)
 
 

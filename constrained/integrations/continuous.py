@@ -4,6 +4,9 @@
     manager.start()
     manager.add_request(ids, max_new_tokens=200, grammar=constraint)
 
+A request may also choose its tokens itself, ``choose=function`` of the scores of its row, (width,) 32-bit floats on the
+host, called once for each token: so requests have a temperature, a seed and a budget of their own.  It may not raise.
+
 That mode shows a classic processor the last token alone, so `Constraint.logits_processor` is left out there, with a
 warning.  Its own kind of processor gets one number for each row; here it is the place of the row's mask.
 
@@ -20,7 +23,7 @@ from __future__ import annotations
 import copy
 import importlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,13 +113,14 @@ def _per_request(base: Any) -> Any:
     """Return the class of processors that the host calls, over its base class."""
 
     class PerRequest(base):  # type: ignore[misc]
-        supported_kwargs = {"grammar": CompiledGrammar}  # noqa: RUF012  # the host's name and kind
+        supported_kwargs = {"grammar": CompiledGrammar, "choose": Callable}  # noqa: RUF012  # the host's name and kind
         ignored_kwargs = ()
 
         def __init__(self, marker: _Marker) -> None:
             self._words = marker.vocabulary.words
             self._requests = _Requests(marker.vocabulary)
             self._masks = np.zeros((0, self._words), np.int32)
+            self._choosing: dict[int, Any] = {}  # row → its request's own function
 
         def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
             int32_tensor.zero_()
@@ -125,6 +129,8 @@ def _per_request(base: Any) -> Any:
             """Fill the masks of a batch; return for each row 1 + the place of its mask, 0: none."""
             states = [request.state for request in requests_with_new_token]
             cursors = list(map(self._requests.cursor, states))
+            own = [state.logit_processor_kwargs.get("choose") for state in states]
+            self._choosing = {row: choose for row, choose in enumerate(own) if choose is not None}
             self._masks = np.zeros((len(states), self._words), np.int32)
             for at, cursor in enumerate(cursors):
                 if cursor is not None:
@@ -134,8 +140,14 @@ def _per_request(base: Any) -> Any:
             )
 
         def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:
-            places = tensor_arg[: scores.size(0)].tolist()
-            return _masked(scores, self._masks, places)
+            places = tensor_arg[: len(self._masks)].tolist()  # rows behind are of no request
+            scores = _masked(scores, self._masks, places)
+            if self._choosing:
+                rows = list(self._choosing)
+                own = scores[rows].float().cpu()  # at once: each by itself would wait for the device
+                scores = scores.index_fill(0, torch.tensor(rows, device=scores.device), float("-inf"))
+                scores[rows, [choose(row) for choose, row in zip(self._choosing.values(), own)]] = 0.0
+            return scores
 
     return PerRequest
 
