@@ -16,15 +16,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import prometheus_client as prometheus
+from constrained.serve import playground
+from constrained.serve.chat import Answer, Asked, BadRequest, Chat, Json, Limits, Part, folded
+from constrained.serve.engine import Engine
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 import constrained as c
-from constrained.serve import playground
-from constrained.serve.chat import Answer, Asked, BadRequest, Chat, Json, Limits, Part, folded
-from constrained.serve.engine import Engine
 
 WATCH = 0.2  # seconds between two looks whether a client is still there
 

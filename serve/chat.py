@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from constrained.serve.engine import Engine, Generation, Sampling, Token
+
 import constrained as c
 from constrained.formats import Message
 from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, TextDelta, ThoughtDelta
-from constrained.serve.engine import Engine, Generation, Sampling, Token
 
 Json = dict[str, Any]
 READ = {
@@ -210,7 +211,7 @@ class _Body:
             return {"type": "object"}
         given = asked.get("json_schema") if isinstance(asked, dict) else None
         if kind != "json_schema" or not isinstance(given, dict):
-            message = 'response_format is {"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", "json_schema": …}'
+            message = f"response_format is {asked!r:.60}; its type is text, json_object or json_schema"
             raise BadRequest(message, "response_format", "invalid_value")
         if not isinstance(given.get("schema"), (dict, bool)):
             raise BadRequest("a JSON Schema is missing", "response_format.json_schema.schema", "invalid_type")
@@ -251,10 +252,10 @@ class _Body:
         if top and not wanted:
             raise BadRequest("top_logprobs needs logprobs: true", "top_logprobs", "invalid_value")
         bias = self.get("logit_bias", {})
-        if not isinstance(bias, dict) or not all(
-            token.isdecimal() and len(token) < 9 and int(token) < size and type(more) in (int, float) and abs(more) <= 100
-            for token, more in bias.items()
-        ):  # fmt: skip
+        is_bias = isinstance(bias, dict) and all(token.isdecimal() and len(token) < 9 for token in bias)
+        if not is_bias or not all(
+            int(token) < size and type(more) in (int, float) and abs(more) <= 100 for token, more in bias.items()
+        ):
             raise BadRequest("logit_bias maps ids of tokens to numbers from -100 to 100", "logit_bias", "invalid_value")
         biases = {int(token): float(more) for token, more in bias.items()}
         return [
@@ -362,19 +363,19 @@ class Answer:
         self.calls += 1
         self._chat.engine.metrics.calls.inc()
         self._is_named.add(call)
-        told = {"name": name, "arguments": ""}
-        return {"tool_calls": [{"index": call, "id": f"call_{secrets.token_hex(12)}", "type": "function", "function": told}]}
+        named = {"index": call, "id": f"call_{secrets.token_hex(12)}", "type": "function"}
+        return {"tool_calls": [named | {"function": {"name": name, "arguments": ""}}]}
 
     def _text(self, more: str) -> Iterator[Json]:
         """Tell a text up to where a stop text may have begun; where one stands, the answer ends before it."""
         if self._is_cut:
             return
         text = self._held + more
-        found = [at for at in (text.find(stop) for stop in self._asked.stop) if at >= 0]
+        stops = self._asked.stop
+        found = [at for at in map(text.find, stops) if at >= 0]
         self._is_cut = bool(found)
-        longest = max((len(stop) - 1 for stop in self._asked.stop), default=0)
-        starts = (n for n in range(min(longest, len(text)), 0, -1) if any(s.startswith(text[-n:]) for s in self._asked.stop))
-        end = min(found) if found else len(text) - next(starts, 0)
+        begun = (at for at in range(len(text)) if any(stop.startswith(text[at:]) for stop in stops))
+        end = min(found) if found else next(begun, len(text)) if stops else len(text)
         self._held = "" if found else text[end:]
         if text[:end]:
             yield {"content": text[:end]}
@@ -395,7 +396,7 @@ def folded(parts: list[Part]) -> tuple[Json, list[Json], str | None]:
                 message[name] = message.get(name, "") + part.delta[name]
         for more in part.delta.get("tool_calls", ()):
             if "id" in more:
-                calls[more["index"]] = {**{key: more[key] for key in ("id", "type")}, "function": dict(more["function"])}
+                calls[more["index"]] = {"id": more["id"], "type": "function", "function": dict(more["function"])}
             else:
                 calls[more["index"]]["function"]["arguments"] += more["function"]["arguments"]
     if calls:

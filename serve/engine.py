@@ -12,7 +12,6 @@ Tested in tests/hosts/test_serve.py.
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 import warnings
 from collections.abc import AsyncIterator, Mapping
@@ -180,9 +179,6 @@ class Engine:
                 model, vocabulary=vocabulary, generation_config=generation, config=config
             )
         self._manager.start()
-        gc.collect()
-        gc.freeze()
-        c.work.full_collections.enabled = True
 
     def begin(self, ids: list[int], matcher: c.Matcher, sampling: Sampling, most: int) -> Generation:
         """Return the answer to a prompt's ids, of at most `most` tokens and one that ends it.
@@ -211,7 +207,6 @@ class Engine:
     def close(self) -> None:
         """Stop the thread of the model."""
         self._manager.stop(block=True)
-        gc.unfreeze()  # else libraries report at exit that what was frozen has leaked
 
     def note_mask(self, seconds: float) -> None:
         """Count the time of a mask of this pass."""

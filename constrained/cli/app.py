@@ -21,7 +21,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    formats, show, mask, validate, parse, render, spec, derive, generate, serve, playground, trace, demo, bench, vocabulary,
+    formats, show, mask, validate, parse, render, spec, derive, generate, serve, playground, trace, demo, bench,
+    vocabulary,
 ):  # fmt: skip
     app.command()(command)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from constrained import work
 from constrained.cli.inputs import FormatOption, ModelOption, check_writable, read_model
 from constrained.errors import needing
 from constrained.formats import ChatFormat
@@ -37,9 +39,13 @@ def serve(
     )
     config = uvicorn.Config(app, host=host, port=port, log_level="warning")
     with config.bind_socket() as socket:
-        name = f"[{host}]" if ":" in host else host
-        typer.echo(f"http://{name}:{socket.getsockname()[1]}/ serves {model or 'the embedded model'}; Ctrl-C ends it", err=True)
+        address = f"http://{f'[{host}]' if ':' in host else host}:{socket.getsockname()[1]}/"
+        typer.echo(f"{address} serves {model or 'the embedded model'}; Ctrl-C ends it", err=True)
+        gc.collect()
+        gc.freeze()  # what was loaded stays: no search for garbage looks at it again
+        work.full_collections.enabled = True
         uvicorn.Server(config).run(sockets=[socket])
+        gc.unfreeze()  # else libraries report at exit that it has leaked
 
 
 def playground(
