@@ -242,7 +242,7 @@ class _Stream(StreamingResponse):
         try:
             await super().__call__(*given)
         finally:
-            await self.body_iterator.aclose()  # type: ignore[union-attr]  # it is a generator
+            await self.body_iterator.aclose()  # type: ignore[attr-defined]  # it is a generator
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, Json]) -> Json:

@@ -44,10 +44,9 @@ BOTH = pytest.mark.parametrize("served", ["hermes", "pythonic"], indirect=True, 
 def served(request):
     """The address of a server; pythonic calls are no JSON, so their arguments are told at once."""
     import torch
+    from constrained.default_model import load_trained
     from constrained.serve.app import create_app
     from constrained.serve.chat import Limits
-
-    from constrained.default_model import load_trained
 
     model, tokenizer = load_trained()
     threads = torch.get_num_threads()

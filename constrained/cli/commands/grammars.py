@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.columns import Columns
 
@@ -24,7 +22,6 @@ from constrained.cli.inputs import (
     read_vocabulary,
     takes_language,
 )
-from constrained.engine.matcher import Matcher
 from constrained.errors import ConstrainedError, Rejected
 from constrained.formats import ChatFormat
 from constrained.formats.definition import Definition, read_definition
@@ -32,10 +29,11 @@ from constrained.formats.pairs import shipped_folder
 from constrained.formats.specifications import REFUSED, Verdict, examples, found_of
 from constrained.grammar import Embedded
 from constrained.integrations.exports import TARGETS, export
+from constrained.research.next_tokens import encode, report
 from constrained.schema.embedding import EmbeddedSchema
 
 if TYPE_CHECKING:
-    from constrained.engine.tokens.vocabulary import Vocabulary
+    pass
 
 
 class ShowTarget(StrEnum):
@@ -110,9 +108,6 @@ def show(
 # -- mask: what may come next after a prefix, and why other tokens may not ---------------------------------------------
 
 
-USUAL = ('"', "'", "{", "}", "[", "]", ",", ":", "a", "1", " ", "\n")  # texts whose refusal a reader may wonder about
-
-
 @takes_language
 def mask(
     asked: LanguageOptions,
@@ -143,80 +138,11 @@ def mask(
             raise
         typer.echo(json.dumps({"complete": False, "error": str(error)}, indent=2, ensure_ascii=False))
         raise typer.Exit(1) from error
-    report = _report(matcher, vocabulary, why or [], limit)
+    found = report(matcher, why or [], limit)
     if as_json:
-        typer.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        _print_report(report)
-
-
-def encode(vocabulary: Vocabulary, text: str) -> list[int]:
-    """Return ids for a text in which the names of special tokens stand for these tokens."""
-    names = sorted(vocabulary.special, key=len, reverse=True)
-    pieces = re.split("(" + "|".join(map(re.escape, names)) + ")", text) if names else [text]
-    ids: list[int] = []
-    for piece in filter(None, pieces):
-        ids += [vocabulary.special[piece]] if piece in vocabulary.special else vocabulary.tokenize(piece.encode())
-    return ids
-
-
-def allowed_tokens(matcher: Matcher, vocabulary: Vocabulary) -> list[int]:
-    """Return the ids in the matcher's mask, ascending."""
-    bitmask = np.zeros((1, vocabulary.words), np.int32)
-    matcher.fill_mask(bitmask)
-    ids: list[int] = np.flatnonzero(np.unpackbits(bitmask.view(np.uint8), bitorder="little")).tolist()
-    return ids
-
-
-def _report(matcher: Matcher, vocabulary: Vocabulary, why: list[str], limit: int) -> dict[str, Any]:
-    allowed = allowed_tokens(matcher, vocabulary)
-    asked = [_token(vocabulary, text) for text in why] or _usual_refusals(matcher, vocabulary)
-    return {
-        "complete": matcher.is_accepting(),
-        "forced": matcher.forced_bytes().decode(errors="backslashreplace"),
-        "allowed": len(allowed),
-        "size": vocabulary.size,
-        "tokens": [{"id": token, "text": spell(vocabulary, token)} for token in allowed[:limit]],
-        "why": [
-            {"id": token, "text": spell(vocabulary, token), "explanation": matcher.explain(token)} for token in asked
-        ],
-    }
-
-
-def _token(vocabulary: Vocabulary, text: str) -> int:
-    if text in vocabulary.special:
-        return vocabulary.special[text]
-    if text.isdecimal() and len(text) < 20 and int(text) < vocabulary.size:
-        return int(text)
-    ids = vocabulary.tokenize(text.encode())
-    if len(ids) != 1:
-        raise ConstrainedError(
-            f"{text!r} is not one token",
-            because=f"this tokenizer writes it as {len(ids)}",
-            instead="give an id, or a shorter text",
-        )
-    return ids[0]
-
-
-def _usual_refusals(matcher: Matcher, vocabulary: Vocabulary) -> list[int]:
-    usual = [ids[0] for ids in map(vocabulary.tokenize, map(str.encode, USUAL)) if len(ids) == 1]
-    return [token for token in (*vocabulary.stop[:1], *usual) if not matcher.accepts(token)][:5]
-
-
-def spell(vocabulary: Vocabulary, token: int) -> str:
-    """Return a printable form of a token: its text with escapes, or the name of a special token."""
-    text = vocabulary.tokens[token]
-    if text is None:
-        return vocabulary.names.get(token, "(unused)")
-    return repr(text.decode()) if _is_utf8(text) else repr(text)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        _print_report(found)
 
 
 def _print_report(report: dict[str, Any]) -> None:
