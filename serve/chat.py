@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, TextDelta, ThoughtDelta
 from constrained.serve.engine import Engine, Generation, Sampling, Token
 
 import constrained as c
 from constrained.formats import Message
+from constrained.formats.streaming import ArgumentDelta, CallFinished, CallStarted, TextDelta, ThoughtDelta
 
 Json = dict[str, Any]
 READ = {

@@ -30,7 +30,8 @@ def diagrams(grammar: c.Grammar) -> list[dict[str, str]]:
     Raises: ConstrainedError: the grammar cannot be written in Lark.
     """
     rules = rules_of(grammar.to_lark())
-    found, queue = [], [grammar.start if grammar.start in rules else next(iter(rules))]
+    found: list[dict[str, str]] = []
+    queue = [grammar.start if grammar.start in rules else next(iter(rules))]
     for name in queue:
         if len(found) == MOST:
             break

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import prometheus_client as prometheus
 import torch
-from constrained.integrations.servers.masks import masked
 from transformers import ContinuousBatchingConfig, GenerationConfig
 
 import constrained as c
 from constrained.integrations.continuous import continuous_batching
+from constrained.integrations.masks import masked
 
 PAGE = 16  # tokens of a page of the cache of keys and values
 HOST_TOKENS = 32_768  # room of that cache where nobody says how much memory a host's device has

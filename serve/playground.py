@@ -100,7 +100,8 @@ class Question:
 def read(asked: Any, context: Context) -> Json:
     """Return how far a text is one of the language, its tokens, and what readers make of it."""
     question = Question.of(asked)
-    matcher, ids, refusal = question.compiled(context).matcher(), [], None
+    matcher, refusal = question.compiled(context).matcher(), None
+    ids: list[int] = []
     for token in encode(context.vocabulary, question.text):
         try:
             matcher.advance(token)
