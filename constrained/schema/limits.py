@@ -52,7 +52,6 @@ from constrained.work import spend
 _SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
 _NOT_MONOTONE = named(lambda keyword: not keyword.monotone)
 _IN_PLACE = applying(Applies.AS_PART, Applies.AS_BRANCH) + applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
-_LEADING_ON = named(lambda keyword: bool(keyword.holds)).union(REFERRING) - {"items"}
 _MOST_COMBINED = 5  # conditions on one part, of which all combinations are looked at
 _CONDITIONAL = ("if", "then", "else")
 _SUSPECTS = (
@@ -146,8 +145,6 @@ def survey(conj: Conj, values: Values) -> None:
     seen, queue = {conj}, [conj]
     for current in queue:
         spend(4)
-        if _lists_scalars_alone(current, library, above):
-            continue
         value = values.value(current)
         for shape in value.arrays:
             if shape.unique is not None and shape.max not in (0, 1):
@@ -162,25 +159,6 @@ def survey(conj: Conj, values: Values) -> None:
                 seen.add(child)
                 if leads(child):
                     queue.append(child)
-
-
-def _lists_scalars_alone(conj: Conj, library: Library, above: set[int]) -> bool:
-    """Say whether a value is read by one schema alone, which lists scalars and holds no other: it can be compiled.
-
-    PERF: these are half of what leads to a `uniqueItems`; to normalise one takes 30 µs.
-    """
-    if len(conj) != 1:
-        return False
-    (signed,) = conj
-    schema = signed.node.schema
-    return (
-        signed.positive
-        and isinstance(schema, dict)
-        and schema.get("uniqueItems") is True
-        and _LEADING_ON.isdisjoint(schema)
-        and id(schema.get("items")) not in above
-        and _lists_scalars(schema, library)
-    )
 
 
 def _place(conj: Conj) -> str:

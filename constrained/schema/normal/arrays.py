@@ -174,10 +174,6 @@ def shape(sketch: ArraySketch, node: Node, never: Never) -> ArrayShape | None:
     Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are
     live.
     """
-    if sketch.rest != NOTHING and not (
-        sketch.clauses or sketch.counts or sketch.prefix or sketch.min or sketch.max is not None
-    ):  # PERF: as most are
-        return ArrayShape(rest=sketch.rest, unique=sketch.unique)
     work = replace(sketch)
     clauses: list[Clause] = list(dict.fromkeys(sketch.clauses))
     changed = True

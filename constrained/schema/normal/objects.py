@@ -385,7 +385,7 @@ def shape(sketch: ObjectSketch, node: Node, never: Never) -> ObjectShape | None:
     """
     if sketch.min > MOST_COUNTED:  # as the complement of a `maxProperties` that no object reaches: no text is so long
         return None
-    named, cells = _plainly_decided(sketch) or decided(sketch, node)
+    named, cells = decided(sketch, node)
     required, clauses = sketch.required, list[Clause]()
     if sketch.clauses:
         required = dict(required)
@@ -422,29 +422,6 @@ def decided(sketch: ObjectSketch, node: Node) -> tuple[dict[str, Conj], Cells]:
                 conj = both(conj, part)
         named[name] = conj
     return named, cells
-
-
-def _plainly_decided(sketch: ObjectSketch) -> tuple[dict[str, Conj], Cells] | None:
-    """As `decided`, where names are all that tells keys apart; None: there may be more to it.
-
-    PERF: most objects are such, and it is a third of the time.
-    """
-    if sketch.clauses:
-        return None
-    named, others = {**sketch.named}, ALWAYS
-    for key in sketch.required:
-        if key not in named:
-            named[key] = ALWAYS
-    for keys, conj in sketch.regions:
-        if not keys.outside or keys.languages or not keys.names <= named.keys():
-            return None
-        others = both(others, conj)
-        for key in named.keys() - keys.names:
-            named[key] = both(named[key], conj)
-    if not all(map(str.isascii, named)):
-        return None
-    spend(2 + len(named) * (1 + len(sketch.regions)) // 4)
-    return named, () if others == NOTHING else ((ANY_TEXT, others),)
 
 
 def _names(sketch: ObjectSketch) -> dict[str, None]:

@@ -196,7 +196,6 @@ class SortedKeywords:
 
 _NOTHING = SortedKeywords(0)
 _EVERYTHING = SortedKeywords(EVERY_TYPE)
-_OF_ONE_TYPE = {name: SortedKeywords(bits) for name, bits in TYPE_BITS.items()}
 
 
 def _table(dialect: Dialect) -> dict[str, tuple[int, Any]]:
@@ -223,9 +222,6 @@ def _sort(node: Node) -> SortedKeywords:
     if dialect.reference_stands_alone and "$ref" in schema:
         schema = {"$ref": schema["$ref"]}
     spend(1 + (len(schema) >> 2))
-    kind = schema.get("type")
-    if type(kind) is str and len(table.keys() & schema.keys()) == 1 and "nullable" not in schema and "type" in table:
-        return _OF_ONE_TYPE[kind]  # PERF: half of all schemas say no more
     types, names = EVERY_TYPE, ALWAYS
     scalars_: list[tuple[Function, Any]] = []
     arrays_: list[tuple[Function, Any]] = []

@@ -320,9 +320,6 @@ def _resolve(library: Library, reference: Reference) -> Target:
     """Return what a reference points to, without regard to the dynamic scope."""
     schema, keyword, resource, where = reference
     text, at = schema[keyword], (where, keyword)
-    nearby = _nearby(library, resource, text) if keyword == "$ref" else None
-    if nearby is not None:
-        return nearby
     uri, fragment = split_fragment(text, at)
     if uri:
         target, new = library.find(joined(resource.uri, uri, at), at)
@@ -341,24 +338,6 @@ def _resolve(library: Library, reference: Reference) -> Target:
     found, place = resource.anchors[fragment]
     overridable = keyword == "$dynamicRef" and fragment in resource.dynamic_anchors
     return Target(found, resource, place, fragment if overridable else None)
-
-
-def _nearby(library: Library, resource: Resource, text: str) -> Target | None:
-    """Return what a plain pointer inside the resource leads to; None: there is more to it.
-
-    PERF: nearly all references are such, and to read one as a URI takes five functions.
-    """
-    if text[:2] != "#/" or "%" in text or "~" in text:
-        return None
-    value: Any = resource.root
-    where = resource.where
-    for step in text[2:].split("/"):
-        if type(value) is not dict or step not in value:
-            return None
-        value = value[step]
-        where = (where, step)
-        resource = library.embedded.get(id(value), resource)
-    return Target(value, resource, where) if type(value) in (dict, bool) else None
 
 
 def _walk(library: Library, resource: Resource, fragment: str, text: str, at: Where) -> Target:
