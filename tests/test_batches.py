@@ -1,4 +1,4 @@
-"""Batches that are large enough for two threads: every row as `Matcher.fill_mask` writes it, whoever copies it."""
+"""Large batches: every row as `Matcher.fill_mask` writes it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import pytest
 
 import constrained as c
 
-copying = pytest.importorskip("constrained.engine.kernel._kernel")
 VOCABULARY = c.Vocabulary([bytes((byte,)) for byte in range(256)], size=1 << 17, special={"<eos>": 256}, stop=[256])
-ROWS = 100  # of 16 KB: more than is worth a second thread, and no multiple of what one takes at once
+ROWS = 100  # of 16 KB
 CONSTRAINTS = [
     c.compile(c.Grammar.from_regex(pattern), VOCABULARY) for pattern in (r"a[bc]*", r"[^x]*y", r"(ab|[0-9]{3})+", "z")
 ]
@@ -47,48 +46,12 @@ def filled(matchers: list[c.Matcher], rows: np.ndarray) -> np.ndarray:
     return rows
 
 
-@pytest.fixture(autouse=True)
-def helper():
-    copying.forget_helper()
-    yield
-    copying.forget_helper()
-
-
-@pytest.mark.parametrize("cores", [1, 2])
-def test_large_batches_equal_single_rows(cores, monkeypatch):
-    """Again and again, as the helper comes at another moment each time; with one core there is none."""
-    monkeypatch.setattr(copying, "cores", lambda: cores)
+def test_large_batches_equal_single_rows():
     matchers = sequences(1)
     expected, rows = row_by_row(matchers), np.empty((ROWS, VOCABULARY.words), np.int32)
     assert len({row.tobytes() for row in expected}) > 8 and not expected.any(axis=1).all()
-    for count in [ROWS] * 200 + [*range(64, ROWS)]:
+    for count in range(ROWS + 1):
         assert (filled(matchers[:count], rows)[:count] == expected[:count]).all()
-    for _ in range(10_000):
-        if cores == 1 or copying.batches_of_helper() > 5:
-            break
-        filled(matchers, rows)
-    assert copying.batches_of_helper() > 5 if cores > 1 else copying.batches_of_helper() == -1
-
-
-def test_small_batches_start_no_thread():
-    matchers = sequences(1)[:60]
-    assert (filled(matchers, np.empty((60, VOCABULARY.words), np.int32)) == row_by_row(matchers)).all()
-    assert copying.batches_of_helper() == -1
-
-
-def test_a_batch_is_whole_when_the_call_returns(monkeypatch):
-    """Rows so long that the helper still writes its last one when who called is done with its own."""
-    monkeypatch.setattr(copying, "cores", lambda: 2)
-    vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], size=1 << 22, special={"<eos>": 256}, stop=[256])
-    matchers = [c.compile(c.Grammar.from_regex("a|b"), vocabulary).matcher()] * 8
-    rows = np.empty((8, vocabulary.words), np.int32)
-    for _ in range(10_000):
-        rows[:, -1] = -1
-        c.fill_masks(matchers, rows)
-        assert not rows[::-1, -1].any()
-        if copying.batches_of_helper() > 30:
-            break
-    assert copying.batches_of_helper() > 0
 
 
 def test_rows_that_do_not_lie_side_by_side():
@@ -101,7 +64,6 @@ def test_rows_that_do_not_lie_side_by_side():
 
 
 def test_batches_of_several_threads():
-    """One of them has the helper, the others copy alone."""
     wrong: list[int] = []
 
     def fill(seed):
@@ -120,7 +82,7 @@ def test_batches_of_several_threads():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
-def test_the_child_of_a_fork_has_a_helper_of_its_own():
+def test_the_child_of_a_fork_fills_batches():
     matchers, rows = sequences(3), np.empty((ROWS, VOCABULARY.words), np.int32)
     expected = row_by_row(matchers)
     assert (filled(matchers, rows) == expected).all()
@@ -128,9 +90,8 @@ def test_the_child_of_a_fork_has_a_helper_of_its_own():
     if not child:  # nothing here may raise into pytest
         signal.alarm(20)
         try:
-            inherited = copying.batches_of_helper() >= 0
             fine = all((filled(matchers, rows) == expected).all() for _ in range(50))
-            os._exit(0 if fine and not inherited else 3)
+            os._exit(0 if fine else 3)
         except BaseException:
             os._exit(4)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

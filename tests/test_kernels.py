@@ -177,12 +177,9 @@ def test_kernels_agree_on_members_that_are_alike(schema, whitespace):
 
 @pytest.mark.parametrize("value", [{"type": "integer"}, {"type": "string"}, {}], ids=["integer", "string", "any"])
 @pytest.mark.parametrize("whitespace", ["compact", "flexible"])
-def test_masks_that_come_together_again_are_kept_as_one(value, whitespace):
-    """What stays inside a key and what goes on behind it are one mask from the second key on, also for the next grammar;
-    the masks are those of the plain twin, before and after.
-    """
-    look = pytest.importorskip("constrained.engine.kernel._kernel")
-    vocabulary, found = hard_vocabulary(), []  # its own, with no masks of other tests
+def test_masks_that_come_together_again_are_those_of_the_plain_automaton(value, whitespace):
+    """What stays inside a key and what goes on behind it, from the second key on, also for the next grammar."""
+    vocabulary = hard_vocabulary()  # its own, with no masks of other tests
     for name in ("\u0394a", "\u0394b"):  # which no token completes
         schema = {"type": "object", "properties": {name: {"const": name}}, "additionalProperties": value}
         grammar = c.Grammar.from_json_schema(schema, whitespace=whitespace)
@@ -191,8 +188,6 @@ def test_masks_that_come_together_again_are_kept_as_one(value, whitespace):
             text = text.replace(b"1", b'""') if value == {"type": "string"} else text
             masks = [kernel.mask(kernel.step_bytes(start, text)) for kernel, start in places]
             assert masks[0].tolist() == masks[1].tolist(), text
-            found.append(look.unions(places[0][0]))
-    assert found[0] == 0 < found[4] and found[5] > 0, found
 
 
 @pytest.mark.parametrize("written", [(), ("x",), ("x", "y"), ("y", "xy"), ("xy", "x", "z")], ids="-".join)

@@ -167,30 +167,3 @@ def test_bytes_of_one_kind_lead_to_the_same_code_points():
         and set(BITS[0x80:0xC0].tolist()) == {1 << INSIDE}
         and not set(BITS[:0x80].tolist()) & set(BITS[0x80:].tolist())
     )
-
-
-def children(trie: TokenTrie, node: int) -> dict[int, int]:
-    """Return the children of a node by their bytes, found from one to the next."""
-    found, at = {}, node + 1
-    while at < trie.end[node]:
-        found[int(trie.byte[at])] = at
-        at = int(trie.end[at])
-    return found
-
-
-def test_children_of_wide_nodes_are_found_by_their_bytes(mistral_path):
-    """Every byte below nodes that have eight children or more; others have no entry."""
-    branches = pytest.importorskip("constrained.engine.tokens._tokens")
-    crowded = Vocabulary([bytes([a, b]) for a in range(40) for b in range(200, 256)])
-    for trie in (crowded.trie, Vocabulary.from_tokenizer(mistral_path).trie):
-        found, wide = branches.Branches(trie.records), 0
-        for node in range(trie.nodes):
-            expected = children(trie, node)
-            if len(expected) < 8:
-                assert found.find(node, 97) is None
-                continue
-            wide += 1
-            assert [found.find(node, byte) for byte in range(256)] == [expected.get(byte, -1) for byte in range(256)]
-        assert wide >= 40
-    with pytest.raises(IndexError):
-        found.find(-1, 97)

@@ -471,9 +471,8 @@ def _read_again(constraint: CompiledGrammar, tokens: Sequence[int]) -> Matcher:
 def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """Write the masks of a whole batch, matcher i into row i, as `Matcher.fill_mask` does.
 
-    New masks are computed one by one; then all rows are copied without the GIL, from 1 MB on by two threads: a helper,
-    which the first such batch starts, takes rows as soon as its core is awake.
-    Cost: 256 known masks of 128,000 tokens, 4 MB: 0.11 ms, of which 20 µs under the GIL; 0.2 ms without the helper.
+    New masks are computed one by one; then all rows are copied without the GIL.
+    Cost: 256 known masks of 128,000 tokens, 4 MB: 0.2 ms, of which 20 µs under the GIL.
     Raises: LimitExceeded: some masks take too much work; its `rows` names them.  All other rows are filled, these allow
     nothing.
     ConstrainedError: not a list of matchers.

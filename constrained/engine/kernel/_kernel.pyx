@@ -1,59 +1,2092 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""The compiled kernel: masks of states composed, and the object that matchers hold; the automaton of
-`engine.plain` in flat arrays.
+"""Masks, and the object that matchers hold: what the automaton's states allow, over a vocabulary.
 
-Three things differ from the twin, none of them in meaning.
-*Merged stacks*: a stack is an interned set of frames, i.e. a node of a graph of stacks; readings that share a machine
-state share one configuration, so an ambiguous grammar costs as many configurations as it has machine states.
-*Rows*: every automaton state has 256 successors, filled on demand; rows share the blocks that are empty.
-*Shared masks*: what tokens do inside a text is kept with the vocabulary; of finished masks that are equal one is kept.
+    MaskBuffer        the mask that is being made: blocks that differ from a base, and a worklist
+    IndependentMask   which tokens stay inside a text, and the trie nodes where others leave it (exits)
+      Builder         makes one by a walk of the trie; skips bytes that change nothing (Staying)
+      CountedMasks    of texts with a bounded length: from the unbounded one
+      Grouping        exits by what the texts before them are
+    IndependentMasks  finds and keeps them, for the vocabulary
+    Walk              of the trie from an automaton state     FiniteTexts  against sorted texts
+    Behind            states behind texts     TextEnds  tokens that leave texts
+    Composer          the mask of a state: all of these together
+    Kernel            the protocol of `engine.compiled.Kernel`, the lock, the roots; batches, scores, inspection
+    Preparation       work ahead of the first mask
 
-It is put together of parts, each a class with fields of its own and references to the parts that it uses; none inherits
-from another.  What stands behind an arrow uses what the arrow points to:
-
-    _texts      Languages <- Positions
-    _automaton  Positions, Machines, WrittenKeys <- Objects <- Expansion <- Dispatches <- Closure <- Automaton
-                Stacks <- Dispatches, Closure, Automaton          Trie <- Automaton
-    _masks      Automaton <- Builder <- IndependentMasks <- FiniteTexts        Automaton <- Staying <- Builder
-                Automaton <- Walk <- FiniteTexts
-    here        FiniteTexts, Walk, Unions, Behind <- TextEnds <- Composer      Composer <- Kernel
+Read from the top: a part uses only what stands above it; each is a class with fields of its own and references to the
+parts that it uses; none inherits from another.  What differs from the plain automaton (`engine.plain`), but not in
+meaning: every automaton state has a row of 256 successors, filled on demand; what tokens do inside a text is kept with
+the vocabulary; of finished masks that are equal one is kept.
 
 Invariants: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.  Whatever raises
 leaves every part as it was, but for what it has learned.
 Memory: some 250 bytes per stepped state, a few hundred per mask as a rule; the owner starts a fresh kernel when
 `is_full`.
-Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form, masks of texts with exits: ours.
+Sources: context-independent masks, XGrammar (Dong et al. 2024); exits, parts, counts: ours.
 """
+cimport cython
 cimport numpy
 from cpython.long cimport PyLong_CheckExact
-from cpython.mem cimport PyMem_RawCalloc
-from cpython.pythread cimport (
-    PyThread_acquire_lock, PyThread_allocate_lock, PyThread_release_lock, PyThread_type_lock, WAIT_LOCK)
 from cython cimport final, initializedcheck
-from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcmp, memcpy, memset
 from constrained.engine.kernel._automaton cimport (
     ACCEPTING, AFTER, ALIKE, Automaton, BEGIN, BOTTOM, Closure, DEAD, DISPATCH, Dispatches, ENDS, ENTRY, EXITS,
     EXPANDED, Expansion, FINAL, KEYED, known_successor, LEAVES, Machine, Machines, Mask, NAMED, NEXT, Objects, OTHER,
-    OUTSIDE, PLAIN, POSITION, RECORDS, Stacks, Table, UNKNOWN, WrittenKeys)
-from constrained.engine.kernel._masks cimport (
-    buffer_begin, buffer_clear, buffer_doubt, buffer_doubt_new, buffer_end, buffer_has, buffer_node,
-    buffer_token, buffer_tokens, buffer_words, Builder, Counter, FiniteTexts, IndependentMask, IndependentMasks,
-    is_same_mask, mask_bytes, mask_has, MaskBuffer, MOST_LISTED, pack, Unions, unpack, Walk)
-from constrained.engine.kernel._texts cimport BODY, LanguageAt, Languages, Position, Positions
+    OUTSIDE, PLAIN, POSITION, RECORDS, REFUSES, Row, Stacks, State, successor, Table, UNKNOWN, WrittenKeys)
+from constrained.engine.kernel._texts cimport (
+    BODY, ESCAPE, holds, LanguageAt, Languages, LiteralTexts, Position, Positions, Spelling)
 from constrained.engine.memory._memory cimport (
-    allotted, Arena, arena_free, arena_undo, cleared, Ints, ints_add, ints_extend, ints_free,
+    allotted, Arena, arena_free, arena_take, arena_undo, ask, cleared, Ints, ints_add, ints_extend, ints_free,
     ints_put, ints_room, LITTLE, Map, map_add, map_find, map_free, map_get, map_put, map_room,
-    Meter, pair, released, Turnstile, work)
-from constrained.engine.tokens._tokens cimport Trie, TrieNode
+    Meter, mix, pair, released, SLICE, Turnstile, work)
+from constrained.engine.tokens._tokens cimport clear_tokens, set_tokens, Trie, TrieNode
 
+from bisect import bisect_left
+from constrained.engine.spelling import decode
 from constrained.engine.tokens.bitmask import misfit, number
+from constrained.engine.tokens.trie import BITS, LEADS, MALFORMED
 from constrained.errors import LimitExceeded
 from constrained.machine import Text
+from constrained.regex import ANY_TEXT
+from constrained.regex.markers import endless
 from constrained.work import Preempted
 
 import numpy as np
-import os
+
+
+# ======================================================================================================================
+# Masks while they are made and when they are finished: what differs from a mask that is kept anyway.
+#
+# Most masks are empty but for a few tokens, or a context-independent mask and a few tokens more.  To zero, fill and
+# copy the 16 KB of a mask over 128,000 tokens would cost more than all else that many first visits need; so a buffer
+# knows which of its blocks were touched, and a finished mask lists the blocks in which it may differ from its base.
+#
+# Owns: whoever has a MaskBuffer owns its memory (`buffer_begin`, `buffer_end`) and hands it to the parts that add to
+# it.
+# Borrows: a base, which lives as long as the kernel that it was made for.
+# Invariants: between masks `bits` and `touched` are zero and the worklist is empty; bits are set in touched blocks
+# only.
+# Plain twin: `plain._pack`, which makes a mask of a list of tokens.
+# ======================================================================================================================
+
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    static __inline int lowest_bit(uint64_t word) { unsigned long at; _BitScanForward64(&at, word); return (int)at; }
+    #else
+    #define lowest_bit(word) __builtin_ctzll(word)
+    #endif
+    /* bit i: byte i of eight is odd */
+    static inline uint64_t marks_of_eight(const uint8_t *bytes) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        word = __builtin_bswap64(word);
+    #endif
+        return (word & 0x0101010101010101u) * 0x0102040810204080u >> 56;
+    }
+    """
+    int lowest_bit(uint64_t word) noexcept nogil
+    uint64_t marks_of_eight(const uint8_t* bytes_) noexcept nogil
+
+
+cdef enum:
+    BLOCK = 4                   # words of a block
+    BLOCK_SHIFT = 2
+    BLOCK_BITS = 7              # a token's number without these is its block's
+    RECORD = 1 + BLOCK
+    MERGED = 3                  # odd, as 1 is
+    HELD = 4                    # masks in a buffer that are told from others
+
+
+cdef struct Worklist:           # what is still to be added to a buffer
+    Ints texts                  # triples text position, stack, trie node: texts that a walk entered; -1: at its start
+    Ints names                  # quadruples covering position, text position, stack, node; see `FiniteTexts`
+    Ints states                 # pairs state, trie node: to be walked below the node, or added as a shared part
+    Ints doubtful               # tokens that are looked at again when all others are there
+    Map added                   # (position and stack, node) of the texts below nodes, where these are many
+
+
+cdef struct MaskBuffer:
+    uint32_t* bits              # (blocks * BLOCK,) tokens beside those of `base`; zero between masks
+    # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 64
+    uint8_t* touched
+    const uint32_t* base        # a whole context-independent mask, padded to whole blocks, or NULL
+    void* base_of               # the IndependentMask that it is of, borrowed
+    const void* held[HELD]      # words of masks that were added whole; see `buffer_mask`
+    int held_count
+    int words, blocks
+    Ints records                # (RECORD * blocks,) room to pack
+    Ints removed                # tokens of base or bits that are not allowed after all
+    Worklist todo
+
+
+cdef inline int32_t* listed(const Mask* mask) noexcept nogil:
+    return <int32_t*>(mask + 1)
+
+
+cdef inline size_t mask_bytes(const Mask* mask, int words) noexcept nogil:
+    return sizeof(Mask) + 4 * <size_t>(words if mask.count < 0 else RECORD * mask.count)
+
+
+cdef inline bint mask_has(const Mask* mask, int token) noexcept nogil:
+    """Say whether a finished mask allows a token."""
+    cdef int low = 0, high = <int>mask.count, middle, block = token >> BLOCK_BITS
+    cdef const uint32_t* words = mask.base
+    if mask.count < 0:
+        words = <const uint32_t*>listed(mask)
+    while low < high:       # the blocks are in order
+        middle = (low + high) >> 1
+        if listed(mask)[RECORD * middle] < block:
+            low = middle + 1
+        else:
+            high = middle
+    if low < mask.count and listed(mask)[RECORD * low] == block:
+        words = <const uint32_t*>(listed(mask) + RECORD * low + 1) - BLOCK * block
+    return words != NULL and words[token >> 5] >> (token & 31) & 1
+
+
+cdef inline int buffer_begin(MaskBuffer* buffer, int words) except -1:
+    """Give a buffer its memory; `words` are those of a mask."""
+    buffer.words, buffer.blocks = words, (words + BLOCK - 1) // BLOCK
+    buffer.bits = <uint32_t*>cleared(BLOCK * (buffer.blocks + 8), 4)
+    buffer.touched = <uint8_t*>cleared(buffer.blocks + 64, 1)
+    buffer.records.at = <int32_t*>allotted(RECORD * (buffer.blocks + 1), 4)
+    return 0
+
+
+cdef inline void buffer_end(MaskBuffer* buffer) noexcept:
+    """Give the memory of a buffer back."""
+    released(buffer.bits)
+    released(buffer.touched)
+    ints_free(&buffer.records)
+    ints_free(&buffer.removed)
+    ints_free(&buffer.todo.texts)
+    ints_free(&buffer.todo.names)
+    ints_free(&buffer.todo.states)
+    ints_free(&buffer.todo.doubtful)
+    map_free(&buffer.todo.added)
+
+
+cdef inline void buffer_token(MaskBuffer* buffer, int token) noexcept nogil:
+    buffer.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+    buffer.touched[token >> BLOCK_BITS] = 1
+
+
+cdef inline void buffer_node(MaskBuffer* buffer, const TrieNode* trie, const int32_t* ids, int node) noexcept nogil:
+    """Add the tokens that end at a trie node."""
+    cdef int i
+    for i in range(trie[node].first, trie[node + 1].first):
+        buffer_token(buffer, ids[i])
+
+
+cdef inline void buffer_tokens(MaskBuffer* buffer, const int32_t* tokens, int count) noexcept nogil:
+    cdef int i
+    for i in range(count):
+        buffer_token(buffer, tokens[i])
+
+
+cdef inline void buffer_words(MaskBuffer* buffer, const Ints* pairs) noexcept nogil:
+    """Add a mask given as pairs (word, its bits)."""
+    cdef int i
+    for i in range(0, pairs.size, 2):
+        buffer.bits[pairs.at[i]] |= <uint32_t>pairs.at[i + 1]
+        buffer.touched[pairs.at[i] >> BLOCK_SHIFT] = 1
+
+
+cdef inline bint buffer_has(const MaskBuffer* buffer, int token) noexcept nogil:
+    return ((buffer.bits[token >> 5] | (buffer.base[token >> 5] if buffer.base != NULL else 0)) >> (token & 31)) & 1
+
+
+cdef inline int next_touched(const MaskBuffer* buffer, int block) noexcept nogil:
+    """Return the first touched block from one on, or one behind all."""
+    while block < buffer.blocks:
+        if not block & 7 and not marks_of_eight(buffer.touched + block):
+            block += 8
+        elif buffer.touched[block]:
+            return block
+        else:
+            block += 1
+    return block
+
+
+cdef inline int buffer_doubt(MaskBuffer* buffer, const int32_t* ids, int first, int last) except -1:
+    """Note that the tokens [first, last) of the trie are to be looked at again."""
+    cdef int i
+    for i in range(first, last):
+        ints_add(&buffer.todo.doubtful, ids[i])
+    return 0
+
+
+cdef inline int buffer_doubt_new(MaskBuffer* buffer, const int32_t* ids, int first, int last, bint add) except -1:
+    """As `buffer_doubt` for those that are not there yet; add them if told to."""
+    cdef int i
+    for i in range(first, last):
+        if not buffer_has(buffer, ids[i]):
+            ints_add(&buffer.todo.doubtful, ids[i])
+            if add:
+                buffer_token(buffer, ids[i])
+    return 0
+
+
+cdef inline void buffer_clear(MaskBuffer* buffer) noexcept:
+    """Forget what is in it and what is to be added."""
+    cdef int eight
+    for eight in range(0, buffer.blocks, 8):
+        if (<uint64_t*>(buffer.touched + eight))[0]:
+            memset(buffer.bits + BLOCK * eight, 0, 8 * 4 * BLOCK)
+    memset(buffer.touched, 0, buffer.blocks)
+    buffer.base = buffer.base_of = NULL
+    buffer.held_count = 0
+    buffer.removed.size = buffer.todo.texts.size = buffer.todo.names.size = 0
+    buffer.todo.states.size = buffer.todo.doubtful.size = 0
+    map_free(&buffer.todo.added)
+
+
+cdef inline void merge_base(MaskBuffer* buffer, int block) noexcept nogil:
+    """Add the base's tokens to a block, once."""
+    cdef int i
+    cdef uint32_t* bits = buffer.bits + BLOCK * block
+    cdef const uint32_t* base = buffer.base + BLOCK * block
+    if buffer.base != NULL and buffer.touched[block] != MERGED:
+        for i in range(BLOCK):
+            bits[i] |= base[i]
+    buffer.touched[block] = MERGED
+
+
+cdef inline void take_block(MaskBuffer* buffer, int block, int32_t* words, uint64_t* lanes) noexcept nogil:
+    """Write a block with the base's tokens in it, clear it, and hash it into two lanes.
+
+    PERF: in halves of a block; words that are read again as a whole, right after each was written, wait for each other.
+    """
+    cdef uint64_t half[2]
+    cdef uint64_t more[2]
+    memcpy(half, buffer.bits + BLOCK * block, 4 * BLOCK)
+    memset(buffer.bits + BLOCK * block, 0, 4 * BLOCK)
+    if buffer.base != NULL and buffer.touched[block] != MERGED:
+        memcpy(more, buffer.base + BLOCK * block, 4 * BLOCK)
+        half[0] |= more[0]
+        half[1] |= more[1]
+    memcpy(words, half, 4 * BLOCK)
+    lanes[0] = (lanes[0] ^ half[0]) * <uint64_t>0x9E3779B97F4A7C15
+    lanes[1] = (lanes[1] ^ half[1]) * <uint64_t>0x9E3779B97F4A7C15 + block
+    lanes[0] ^= lanes[0] >> 29
+    lanes[1] ^= lanes[1] >> 29
+
+
+cdef inline int pack_blocks(MaskBuffer* buffer, uint64_t* digest) noexcept nogil:
+    """Move the touched blocks to `records`; return how many, and a hash of them in `digest`.
+
+    PERF: which blocks were touched is as good as chance, so that a branch for each would be guessed wrongly for every
+    second one; four lanes, so that no product waits for the one before.
+    """
+    cdef int at, i, block, count = 0
+    cdef int32_t* record = buffer.records.at
+    cdef uint64_t marks
+    cdef uint64_t lanes[4]
+    for i in range(4):
+        lanes[i] = i + 1
+    for at in range(0, buffer.blocks, 64):
+        marks = 0
+        for i in range(8):
+            marks |= marks_of_eight(buffer.touched + at + 8 * i) << 8 * i
+        if not marks:
+            continue
+        while marks:
+            block = at + lowest_bit(marks)
+            marks &= marks - 1
+            record[0] = block
+            take_block(buffer, block, record + 1, lanes + 2 * (count & 1))
+            record += RECORD
+            count += 1
+        memset(buffer.touched + at, 0, 64)
+    digest[0] = mix(mix(lanes[0], lanes[1]), mix(lanes[2], lanes[3]))
+    return count
+
+
+cdef inline Mask* pack(MaskBuffer* buffer, Arena* arena, uint64_t* digest) except NULL:
+    """Return the finished mask and a number that equal masks share; the buffer is left clear."""
+    cdef int i, token, count, words = buffer.words
+    cdef const uint32_t* base = buffer.base
+    cdef Mask* mask
+    for i in range(buffer.removed.size):
+        token = buffer.removed.at[i]
+        merge_base(buffer, token >> BLOCK_BITS)
+        buffer.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+    count = pack_blocks(buffer, digest)
+    buffer.base, buffer.base_of, buffer.held_count, buffer.removed.size = NULL, NULL, 0, 0
+    digest[0] ^= <size_t>base
+    # PERF: where memory is the limit, a list of blocks is written at a third of the speed of whole masks
+    if 3 * RECORD * count <= words:
+        mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * RECORD * <size_t>count)
+        mask.base, mask.count = base, count
+        memcpy(listed(mask), buffer.records.at, 4 * RECORD * <size_t>count)
+        return mask
+    mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * <size_t>words)
+    mask.base, mask.count = NULL, -1
+    write_blocks(base, buffer.records.at, count, words, <uint32_t*>listed(mask))
+    return mask
+
+
+cdef inline bint is_same_mask(const Mask* one, const Mask* other, int words) noexcept nogil:
+    return one.count == other.count and not memcmp(one, other, mask_bytes(one, words))
+
+
+cdef inline void write_blocks(const uint32_t* base, const int32_t* record, int count, int words,
+                              uint32_t* bits) noexcept nogil:
+    """Write all words of a mask that differs from its base in some blocks."""
+    cdef int i
+    if base != NULL:
+        memcpy(bits, base, 4 * <size_t>words)
+    else:
+        memset(bits, 0, 4 * <size_t>words)
+    for i in range(count):
+        if BLOCK * record[0] + BLOCK <= words:
+            memcpy(bits + BLOCK * record[0], record + 1, 4 * BLOCK)
+        else:
+            memcpy(bits + BLOCK * record[0], record + 1, 4 * (words - BLOCK * record[0]))
+        record += RECORD
+
+
+cdef inline void unpack(const Mask* mask, int words, uint32_t* bits) noexcept nogil:
+    """Write all words of a mask."""
+    if mask.count < 0:
+        memcpy(bits, listed(mask), 4 * <size_t>words)
+    else:
+        write_blocks(mask.base, listed(mask), <int>mask.count, words, bits)
+
+
+cdef inline object stored(dict entries, object key):
+    """Return the mask that a `registry.MaskStore` has under a key, now the last to go; None where there is none."""
+    entry = entries.pop(key, None)
+    if entry is None:
+        return None
+    entries[key] = entry
+    return (<tuple>entry)[0]
+
+
+cdef struct Walked:                 # by a walk so far; see `Builder.walk_below`
+    int home, first, last, visited
+    uint64_t leaving
+
+
+cdef enum:
+    MOST_LISTED = 512       # exits of a mask up to which the nodes below them are listed by their bytes
+
+
+# ======================================================================================================================
+# Exits of bare texts that say nothing, as every token below them stays inside as well.
+#
+# Plain twin: none: masks with and without them are the same.
+# ======================================================================================================================
+
+cdef enum:
+    FEW_EXITS = 64            # exits that are not worth a look at the whole vocabulary
+
+
+cdef inline int drop_covered(Ints* exits, Trie trie, const uint32_t* bits) except -1:
+    """Forget such exits of a mask if they are many: all of them, for free text."""
+    cdef const TrieNode* nodes = trie.nodes
+    cdef int i, kept = 0, node, below = 0
+    cdef int32_t* outside = NULL
+    if exits.size <= FEW_EXITS:
+        return 0
+    for i in range(exits.size):
+        node = exits.at[i]
+        below += nodes[nodes[node].end].first - nodes[node + 1].first
+    # tokens, some of them many times: then one look at all of them is less
+    if below > nodes[trie.count].first:
+        outside = count_outside(trie, bits)
+    for i in range(exits.size):
+        node = exits.at[i]
+        if leaves_below(trie, bits, node, outside):
+            exits.at[kept] = node
+            kept += 1
+    exits.size = kept
+    released(outside)
+    return 0
+
+
+cdef inline int32_t* count_outside(Trie trie, const uint32_t* bits) except NULL:
+    """Return how many of the first i tokens of the trie do not stay inside, for every i."""
+    cdef int i, token, count = trie.nodes[trie.count].first
+    cdef int32_t* outside = <int32_t*>allotted(<size_t>count + 1, 4)
+    outside[0] = 0
+    for i in range(count):
+        token = trie.ids[i]
+        outside[i + 1] = outside[i] + 1 - (bits[token >> 5] >> (token & 31) & 1)
+    return outside
+
+
+cdef inline bint leaves_below(Trie trie, const uint32_t* bits, int node, const int32_t* outside) noexcept:
+    """Say whether some token below a trie node does not stay inside."""
+    cdef const TrieNode* nodes = trie.nodes
+    cdef int i, first = nodes[node + 1].first, last = nodes[nodes[node].end].first
+    if outside != NULL:
+        return outside[last] > outside[first]
+    for i in range(first, last):
+        if not bits[trie.ids[i] >> 5] >> (trie.ids[i] & 31) & 1:
+            return True
+    return False
+
+
+# ======================================================================================================================
+# Bytes that change nothing: those that lead from between two characters of a text back to the same place.
+#
+#     [a-zA-Z0-9_]*   a letter leads back; a hyphen does not: tokens of letters need not be walked
+#
+# Owns: the classes of bytes.  Borrows: the automaton, positions and languages; languages keep what was found of them.
+# Invariant: after well-formed characters of classes that do not leave, and after a part of one, tokens are where they
+# were, or in the middle of a character that leads there.
+# Plain twin: the steps of the automaton, byte by byte.
+# Source: ours.
+# ======================================================================================================================
+
+cdef uint64_t ALL_CLASSES = 0xFFFFFFFFFFFFFFFF
+cdef uint64_t MALFORMED_CLASS = <uint64_t>1 << MALFORMED
+
+
+@final
+cdef class Staying:
+    """Which classes of bytes lead from a state back to it."""
+
+    cdef Automaton automaton        # borrowed, as the next two
+    cdef Positions positions
+    cdef Languages languages
+    cdef uint64_t classes[256]      # the bit of each byte's class, where it is the first of a character
+    cdef int32_t leads[16]          # pairs: the code points of each class of leading bytes
+    cdef int lead_bytes[8]          # the first of each
+    cdef int lead_count
+
+    def __cinit__(self, Automaton automaton):
+        cdef int i = 0
+        self.automaton, self.positions = automaton, automaton.positions
+        self.languages = automaton.positions.languages
+        for i in range(256):
+            self.classes[i] = BITS[i] if not 0x80 <= i < 0xC0 else MALFORMED_CLASS
+        i = 0
+        for low, high in LEADS:
+            self.leads[2 * i], self.leads[2 * i + 1], self.lead_bytes[i] = low, high, chr(low).encode()[0]
+            i += 1
+        self.lead_count = i
+
+    cdef bint between(self, int state) noexcept:
+        """Say whether a state is one position between two characters of a text."""
+        cdef int q
+        if self.automaton.states[state].count != 2:
+            return False
+        q = self.automaton.configurations.at[self.automaton.states[state].first]
+        return q & 1 and self.positions.at[q >> 1].place == BODY
+
+    cdef uint64_t leaving(self, int state) except 0:
+        """Return the classes of bytes that do not lead from a state of a single position back to it; of a class, the
+        bytes of a whole character."""
+        cdef int q
+        if self.automaton.states[state].count != 2:
+            return ALL_CLASSES
+        q = self.automaton.configurations.at[self.automaton.states[state].first]
+        return self.leaving_position(q >> 1) if q & 1 else ALL_CLASSES
+
+    cdef uint64_t leaving_position(self, int position) except 0:
+        cdef Position* p = &self.positions.at[position]
+        cdef LanguageAt* at = &self.languages.at[p.language]
+        if p.place != BODY or at.texts >= 0:
+            return ALL_CLASSES
+        if not at.leaving or at.spelling != p.spelling:
+            return self.find_leaving(position)
+        return at.leaving
+
+    cdef uint64_t find_leaving(self, int position) except 0:
+        cdef Position p = self.positions.at[position]
+        cdef LanguageAt* at = &self.languages.at[p.language]
+        cdef Spelling* spelling = &self.positions.spellings[p.spelling]
+        cdef int i, byte
+        cdef int32_t* lead
+        cdef bint back[128]
+        cdef uint64_t found = ALL_CLASSES
+        if at.first < 0:
+            self.languages.expand(p.language)
+            at = &self.languages.at[p.language]
+        memset(back, 0, sizeof(back))
+        for i in range(at.first, at.last):
+            if self.languages.target(p.language, i) == p.language:
+                found = MALFORMED_CLASS
+                for byte in range(self.languages.edge_low.at[i], min(self.languages.edge_high.at[i], 127) + 1):
+                    back[byte] = byte != spelling.closing and holds(&self.positions.tables, spelling.raw, byte)
+        back[0x5C] = back[0x5C] and not spelling.escapes
+        if found != ALL_CLASSES:
+            for byte in range(128):
+                if not back[byte]:
+                    found |= self.classes[byte]
+            for i in range(self.lead_count):
+                lead = &self.leads[2 * i]
+                if self.positions.probe(p.language, lead[0], lead[1], spelling.raw, 0) != p.language:
+                    found |= self.classes[self.lead_bytes[i]]
+        if at.spelling == p.spelling:
+            at.leaving = found
+        return found
+
+
+# ======================================================================================================================
+# Context-independent masks in the making: walks of the token trie that know nothing outside a text.
+#
+# Such a mask says of every token whether it stays inside a text, and where it leaves: an *exit* is a trie node at which
+# the text has ended, so that what lies below it depends on what follows the text.  A *part* is one for the tokens below
+# a trie node alone: a token that enters the text in its middle, such as ` "San`, needs only that.
+#
+# Owns: `Staying`, which says what need not be walked.  Borrows: the trie, the automaton, which it adds states to,
+# positions, the counter of the vocabulary's store, the meter of work.
+# Invariants: bit i is set exactly if token i leads from the position into the text or just to its end; `exits` are in
+# the order of the trie; nothing in a mask refers to a state or a stack, so it holds for every kernel of the vocabulary.
+# Plain twin: a walk of the trie with `plain.TextAt.step`; compared through whole masks, `tests/laws.py`.
+# Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts, counts and
+# the skipping of bytes that change nothing are ours.
+# ======================================================================================================================
+
+cdef enum:
+    LISTED = 64         # words of a mask that are added as soon as a whole mask is made its base
+    GROUP_BYTES = 160       # bytes of an exit in a table of texts, with its text
+    SMALL = 4           # trie nodes: below this a look at the classes of their bytes costs more than the walk
+
+
+cdef class Counter:
+    """How much memory context-independent masks take; see `registry.MaskStore`."""
+
+    cdef readonly long bytes        # that all context-independent masks of a vocabulary take which are alive
+
+
+@cython.no_gc
+@final
+cdef class IndependentMask:
+    """What tokens do inside one text.
+
+    Invariant: no chain of references leads from a mask to itself, and the counter is there when it goes: the collector
+    stays away.
+    """
+
+    # (words,) tokens that stay inside or end where they leave; NULL in a part, and where `words` are few
+    cdef uint32_t* bits
+    cdef uint32_t* inside           # (words,) tokens that stay inside; NULL until asked for
+    cdef Ints words                 # pairs (word, its bits) of `bits` where they are few
+    cdef Ints tokens                # of a part: the tokens that stay inside
+    cdef Ints exits                 # trie nodes at which a token leaves the text
+    cdef Ints exit_counts           # characters read at each exit, where they are counted
+    # pairs token, characters begun; of tokens that have another number of them, because of escapes
+    cdef Ints counted
+    # pairs token, characters begun, of all tokens that begin more than `all_long`; those of the most first
+    cdef Ints longest_first
+    cdef int all_long
+    cdef int most                   # the largest number of characters that any token begins
+    # of a prefix-universal language the mask of any text, of a counted one that of any number; and which of its exits
+    # each exit is
+    cdef IndependentMask base
+    cdef Ints base_exits
+    cdef Ints ways                  # trie nodes on the way to an exit, and the exits; where counts are kept
+    cdef dict groups                # text before an exit -> exit nodes
+    cdef list twice                 # tokens that may complete a second text
+    cdef list twice_keys            # tokens that may complete a second key: a colon and a comma lie between
+    cdef Ints token_starts          # behind keys: where each exit of the key has its first token, and its first exit
+    cdef Ints exit_starts
+    cdef uint64_t* next_bytes       # (exits, 4) set of bytes below each exit; NULL: as of its base, as `base_exits`
+    # quadruples (byte, index of the exit, trie node, where the next byte begins) of the nodes just below exits, by
+    # byte; empty until asked for
+    cdef Ints children
+    cdef Counter counter            # what it was added to
+    cdef long size                  # bytes that it was counted with
+
+    def __dealloc__(self):
+        if self.counter is not None:
+            self.counter.bytes -= self.size
+        released(self.bits)
+        released(self.inside)
+        released(self.next_bytes)
+        ints_free(&self.words)
+        ints_free(&self.tokens)
+        ints_free(&self.exits)
+        ints_free(&self.exit_counts)
+        ints_free(&self.counted)
+        ints_free(&self.longest_first)
+        ints_free(&self.base_exits)
+        ints_free(&self.ways)
+        ints_free(&self.token_starts)
+        ints_free(&self.exit_starts)
+        ints_free(&self.children)
+
+    cdef int weigh(self, Counter counter, int words) except -1:
+        """Count the memory it takes, as it is now; `words` are those of a mask."""
+        cdef long size = sizeof(IndependentMask) + (32 * <long>self.exits.size if self.next_bytes != NULL else 0)
+        size += 4 * (
+            <long>self.words.room + self.tokens.room + self.exits.room + self.exit_counts.room + self.counted.room
+            + self.longest_first.room)
+        size += 4 * (<long>self.base_exits.room + self.ways.room + self.token_starts.room + self.exit_starts.room
+                     + self.children.room)
+        size += 4 * (words + BLOCK) * ((self.bits != NULL) + (self.inside != NULL))
+        if self.groups is not None and self.base is None:
+            size += GROUP_BYTES * <long>self.exits.size
+        counter.bytes += size - self.size
+        self.counter, self.size = counter, size
+        return 0
+
+
+@final
+cdef class Builder:
+    """Builds context-independent masks; which are made when is in `IndependentMasks`."""
+
+    cdef Meter meter                # borrowed, as the next four
+    cdef Trie trie
+    cdef Automaton automaton
+    cdef Positions positions
+    cdef Counter counter            # of all context-independent masks of the vocabulary
+    cdef Staying staying
+    cdef Ints runs                  # pairs: the tokens [first, last) of the trie that a walk keeps
+    cdef uint32_t* aside            # (words,) a mask in the making, zeros between
+
+    def __cinit__(self, Automaton automaton, Counter counter):
+        self.automaton, self.counter, self.staying = automaton, counter, Staying(automaton)
+        self.meter, self.trie, self.positions = automaton.meter, automaton.trie, automaton.positions
+        self.aside = <uint32_t*>cleared(self.trie.words, 4)
+
+    def __dealloc__(self):
+        ints_free(&self.runs)
+        released(self.aside)
+
+    cdef IndependentMask build(self, int q, int node, bint counts):
+        """Walk the trie, or the part below a node (-1: all of it), from position q with nothing known outside the text.
+
+        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q, or where a
+        guarded language has seen the beginning of a marker.  (Not so where an escape ends with the character behind it,
+        as octal ones do: such spellings do without counts.)
+        """
+        cdef IndependentMask made = IndependentMask()
+        cdef int visited, deep = self.trie.longest + 2, words = self.trie.words if node < 0 else 0
+        cdef bint bare = self.positions.spellings[self.positions.at[q >> 1].spelling].closing < 0
+        cdef int32_t* path = <int32_t*>allotted(3 * <size_t>deep, 4)
+        try:
+            path[0] = self.automaton.enter(q, OUTSIDE, 0)
+            if counts:
+                made.bits = <uint32_t*>cleared(words + BLOCK, 4)
+                visited = self.walk_counting(made, path, path + deep, path + 2 * deep)
+            else:
+                self.runs.size = 0
+                visited = self.walk(made, node, bare and node < 0, path)
+        finally:
+            released(path)
+        work(self.meter, visited + 8 * made.exits.size + words)
+        if counts:
+            self.note_words(made)
+        else:
+            self.gather(made, node, bare)
+        self.note_bytes(made)
+        made.weigh(self.counter, self.trie.words)
+        return made
+
+    # -- walks ---------------------------------------------------------------------------------------------------------
+
+    cdef int walk(self, IndependentMask made, int node, bint bare, int32_t* path) except -1:
+        """Note the tokens below a node, or all, as runs, and their exits; return how many nodes were visited.
+
+        Of a whole bare text, which may end at most nodes, those with nothing below are no exits.
+        """
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const Row* row
+        cdef int root, byte
+        cdef Walked walked = Walked(UNKNOWN, 0, 0, 0, 0)
+        if node >= 0:
+            self.walk_below(made, node, bare, path, &walked, node + 1, nodes[node].end)
+        else:
+            row = self.automaton.row(path[0])
+            for byte in range(256):
+                root = self.trie.roots[byte]
+                if root >= 0 and successor(row, byte) != DEAD:
+                    self.walk_below(made, node, bare, path, &walked, root, nodes[root].end)
+        self.keep_run(walked.first, walked.last)
+        return walked.visited
+
+    cdef int walk_below(self, IndependentMask made, int node, bint bare, int32_t* path, Walked* walked,
+                        int at, int stop) except -1:
+        """Go on with a walk: through the nodes [at, stop).
+
+        Invariant: path[d] = the state after d bytes below the node; path[0] is given.  From `home`, where no text ends,
+        bytes lead back but for those of the classes `leaving`; tokens [first, last) of the trie are still to be noted.
+        """
+        cdef Automaton automaton = self.automaton
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const uint64_t* below = self.trie.below
+        cdef const uint64_t* classes = self.staying.classes
+        cdef int home = walked.home, first = walked.first, last = walked.last, base = nodes[at].depth - 1
+        cdef int depth, after, end, ends
+        cdef uint64_t back, leaving = walked.leaving
+        if at < stop and nodes[at].first != last:
+            self.keep_run(first, last)
+            first = last
+        while at < stop:
+            walked.visited += 1
+            depth, end, after = nodes[at].depth - base, nodes[at].end, home
+            if path[depth - 1] != home or (classes[nodes[at].byte] | below[at]) & leaving:
+                after = known_successor(&automaton.states[path[depth - 1]], nodes[at].byte)
+                if after == UNKNOWN:
+                    after = automaton.step(path[depth - 1], nodes[at].byte)
+                if after == DEAD:
+                    self.keep_run(first, last)
+                    first, at = last, self.next_live(automaton.states[path[depth - 1]].row, end, stop, depth + base)
+                    continue
+            first, last = first if first < last else nodes[at].first, nodes[at + 1].first
+            ends = automaton.states[after].flags & EXITS
+            if after == home and not below[at] & leaving:
+                walked.visited += end - at - 1 if end - at <= SMALL else 0
+                last, at = nodes[end].first, end
+            else:
+                path[depth] = after
+                if ends:
+                    first = self.keep_end(made, node, at, first, last)
+                at += 1
+                if end - at >= SMALL and after != home:
+                    back = self.staying.leaving(after)
+                    if not below[at - 1] & back:
+                        last, at = nodes[end].first, end
+                    elif ~back and not ends and (home == UNKNOWN or not back & ~leaving):
+                        home, leaving = after, back
+        walked.home, walked.first, walked.last, walked.leaving = home, first, last, leaving
+        return 0
+
+    cdef inline int keep_end(self, IndependentMask made, int node, int at, int first, int last) except -1:
+        """Note an exit; return where the tokens that are still to be noted begin: below a node, behind those that end
+        here, which are the exit's."""
+        ints_add(&made.exits, at)
+        if node < 0:
+            return first
+        self.keep_run(first, self.trie.nodes[at].first)
+        return last
+
+    cdef inline int next_live(self, const Row* row, int at, int stop, int depth) noexcept:
+        """Return the next node of a depth, below a parent that ends at `stop` or before, that its row has not as dead;
+        or what is behind it."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        while at < stop and nodes[at].depth == depth and row != NULL and successor(row, nodes[at].byte) == DEAD:
+            at = nodes[at].end
+        return at
+
+    cdef inline int keep_run(self, int first, int last) except -1:
+        """Note the tokens [first, last) of the trie; none of them leaves the text."""
+        if first < last:
+            ints_add(&self.runs, first)
+            ints_add(&self.runs, last)
+        return 0
+
+    cdef int gather(self, IndependentMask made, int node, bint bare) except -1:
+        """Give a mask the tokens of the runs, the whole one of a bare text only the exits that it needs."""
+        cdef const int32_t* ids = self.trie.ids
+        cdef const int32_t* runs = self.runs.at
+        cdef uint32_t* bits
+        cdef int i, j, count = 0, size = self.runs.size
+        for j in range(0, size, 2):
+            count += runs[j + 1] - runs[j]
+        if node >= 0:
+            ints_room(&made.tokens, count)
+            for j in range(0, size, 2):
+                for i in range(runs[j], runs[j + 1]):
+                    ints_put(&made.tokens, ids[i])
+            return 0
+        if 8 * count <= self.trie.words:
+            return self.gather_few(made, bare)
+        bits = made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
+        for j in range(0, size, 2):
+            for i in range(runs[j], runs[j + 1]):
+                bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
+        if bare:
+            drop_covered(&made.exits, self.trie, made.bits)
+        return self.note_words(made)
+
+    cdef int gather_few(self, IndependentMask made, bint bare) except -1:
+        """As `gather`, of a whole mask with few tokens: it lists its words, and has no bits where these are few.
+
+        PERF: 16 KB that are cleared, looked through and met for the first time are 7 µs.
+        """
+        cdef int i, j
+        try:
+            for j in range(0, self.runs.size, 2):
+                for i in range(self.runs.at[j], self.runs.at[j + 1]):
+                    self.list_token(made, self.trie.ids[i])
+            if bare:
+                drop_covered(&made.exits, self.trie, self.aside)
+            if made.words.size > 2 * LISTED:
+                made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
+        finally:
+            self.take_words(made)
+        return 0
+
+    cdef int list_token(self, IndependentMask made, int token) except -1:
+        """Add a token to the listed words of a mask; their bits stand aside until `take_words`."""
+        if not self.aside[token >> 5]:
+            ints_room(&made.words, 2)
+            ints_put(&made.words, token >> 5)
+            ints_put(&made.words, 0)
+        self.aside[token >> 5] |= <uint32_t>1 << (token & 31)
+        return 0
+
+    cdef int take_words(self, IndependentMask made) noexcept:
+        """Give a mask, and its listed words, the bits that stand aside."""
+        cdef int i, word
+        for i in range(0, made.words.size, 2):
+            word = made.words.at[i]
+            made.words.at[i + 1] = <int32_t>self.aside[word]
+            if made.bits != NULL:
+                made.bits[word] = self.aside[word]
+            self.aside[word] = 0
+        return 0
+
+    cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* extra, int32_t* trail) except -1:
+        """As `walk` for all tokens, with the number of characters that each begins and the ways to the exits.
+
+        Invariant: path as there; extra[d] = characters that have ended after d bytes, less those that the bytes are;
+        trail[d] = the node they lead to.  Tokens [first, last) begin `more` characters than they have.
+        """
+        cdef Automaton automaton = self.automaton
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const uint64_t* below = self.trie.below
+        cdef const uint64_t* classes = self.staying.classes
+        cdef int at = 0, depth, after, end, begun, visited = 0, home = UNKNOWN, first = 0, last = 0, more = 0
+        cdef uint64_t back, leaving = 0
+        extra[0] = 0
+        while at < self.trie.count:
+            visited += 1
+            depth, end, after = nodes[at].depth, nodes[at].end, home
+            extra[depth], begun = extra[depth - 1], 0
+            if path[depth - 1] != home or (classes[nodes[at].byte] | below[at]) & leaving:
+                after = automaton.next_state(path[depth - 1], nodes[at].byte)
+                begun = after != path[0] and not self.staying.between(after)
+                extra[depth] += 1 - begun - (nodes[at].byte & 0xC0 != 0x80)
+            if after == DEAD or automaton.states[after].flags & EXITS or extra[depth] + begun != more:
+                self.count_all(made, first, last, more)
+                first, more = last, extra[depth] + begun
+            if after == DEAD:
+                at = end
+                continue
+            first, last = first if first < last else nodes[at].first, nodes[at + 1].first
+            if after == home and not below[at] & leaving:
+                visited += end - at - 1 if end - at <= SMALL else 0
+                last, at = nodes[end].first, end
+                continue
+            path[depth], trail[depth] = after, at
+            if automaton.states[after].flags & EXITS:
+                self.keep_exit(made, trail, depth, extra[depth])
+                first = last
+            if end - at > SMALL and after != home:
+                back = self.staying.leaving(after)
+                if not below[at] & back:
+                    self.count_all(made, first, last, more)
+                    self.count_all(made, nodes[at + 1].first, nodes[end].first, extra[depth])
+                    first, at = last, end
+                    continue
+                if ~back and not automaton.states[after].flags & EXITS and (home == UNKNOWN or not back & ~leaving):
+                    home, leaving = after, back
+            at += 1
+        self.count_all(made, first, last, more)
+        return visited
+
+    cdef int keep_exit(self, IndependentMask made, const int32_t* trail, int depth, int extra) except -1:
+        """Note an exit, the characters before it, and the nodes on the way to it that are not noted yet."""
+        cdef int way, characters = extra
+        for way in range(1, depth + 1):
+            characters += self.trie.nodes[trail[way]].byte & 0xC0 != 0x80
+            if not made.ways.size or trail[way] > made.ways.at[made.ways.size - 1]:
+                ints_add(&made.ways, trail[way])
+        set_tokens(self.trie.nodes, self.trie.ids, trail[depth], made.bits)
+        ints_add(&made.exits, trail[depth])
+        ints_add(&made.exit_counts, characters)
+        made.most = max(made.most, characters)
+        return 0
+
+    cdef int count_all(self, IndependentMask made, int first, int last, int more) except -1:
+        """Note such tokens, of all, and that each begins so many more characters than it has, where that is not 0."""
+        cdef const int32_t* has = self.trie.characters
+        cdef const int32_t* ids = self.trie.ids
+        cdef int i, most = 0
+        if first == last:
+            return 0
+        for i in range(first, last):
+            made.bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
+            most = max(most, has[i])
+        made.most = max(made.most, most + more)
+        for i in range(first, last if more else first):
+            ints_add(&made.counted, ids[i])
+            ints_add(&made.counted, has[i] + more)
+        return 0
+
+    # -- what is noted of a finished mask ------------------------------------------------------------------------------
+
+    cdef int note_words(self, IndependentMask mask) except -1:
+        """List the words of a whole mask where most have no bit, so that it is added without a look at all of
+        them."""
+        cdef int i, count = 0, words = self.trie.words
+        for i in range(words):
+            count += mask.bits[i] != 0
+        for i in range(words if 8 * count <= words else 0):
+            if mask.bits[i]:
+                ints_add(&mask.words, i)
+                ints_add(&mask.words, <int32_t>mask.bits[i])
+        return 0
+
+    cdef int note_bytes(self, IndependentMask mask) except -1:
+        """Note for every exit which bytes tokens go on with, so that a walk behind it starts only where it can get
+        anywhere."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, node, child
+        cdef uint64_t* here
+        mask.next_bytes = <uint64_t*>cleared(4 * <size_t>mask.exits.size + 1, 8)
+        for i in range(mask.exits.size):
+            node, here = mask.exits.at[i], mask.next_bytes + 4 * i
+            child = node + 1
+            while child < nodes[node].end:
+                here[nodes[child].byte >> 6] |= <uint64_t>1 << (nodes[child].byte & 63)
+                child = nodes[child].end
+        return 0
+
+
+# ======================================================================================================================
+# Masks of counted texts, `C{2,20}`, made from the one of `C*`: tokens that begin too many characters fall out.
+#
+#     C*        ab  abc  abc"  abc": 1       the base, with the characters that each token begins
+#     C{0,2}    ab                           a level: what is too long falls out, an exit behind too few or too many too
+#
+# All levels are of one base, so that to make one costs what falls out: of 128,000 tokens 2,000 have more than 12
+# characters.  Lower levels are those of the base that are among the tokens of so few characters, which are kept as
+# well.
+#
+# Owns: nothing but what it borrows: the vocabulary's store, in which the masks are; the `Builder` that makes bases;
+# positions and languages; the trie; the meter of work.
+# Invariant: a level is, bit by bit and exit by exit, what a walk of the trie from its position would find.
+# Plain twin: that walk; masks are compared with those of `plain` in `tests/laws.py`, and levels with walks in
+# `tests/test_counted_masks.py`.
+# Source: ours.
+# ======================================================================================================================
+
+cdef enum:
+    MOST_LONG = 2_048   # tokens of a base that are listed: those of the most characters
+
+
+@final
+cdef class CountedMasks:
+    """The masks of counted texts of a vocabulary, as a kernel asks for them."""
+
+    cdef object store               # of the vocabulary, shared by its kernels: `registry.MaskStore`
+    cdef dict entries               # the store's
+    cdef Builder builder            # borrowed, as the next four
+    cdef Meter meter
+    cdef Trie trie
+    cdef Positions positions
+    cdef Languages languages
+
+    def __cinit__(self, Builder builder, store):
+        self.builder, self.store, self.entries = builder, store, store.entries
+        self.meter, self.trie = builder.meter, builder.trie
+        self.positions, self.languages = builder.positions, builder.positions.languages
+
+    cdef IndependentMask mask(self, object spelling, object counted):
+        """Return the mask of C{low,high}; counted: C, low and high, None: any number."""
+        characters, low, high = counted
+        cdef IndependentMask base = self.base(spelling, characters)
+        cdef int least = min(low, base.most + 1), most = base.most if high is None else min(high, base.most)
+        if least == 0 and most == base.most:
+            return base
+        key = (spelling, "counted", characters, least, most)
+        found = stored(self.entries, key)
+        return found if found is not None else self.kept(key, self.limited(base, least, most))
+
+    cdef IndependentMask base(self, object spelling, object characters):
+        """Return the mask of C*."""
+        cdef IndependentMask made
+        cdef int body
+        key = (spelling, "counted", characters)
+        found = stored(self.entries, key)
+        if found is not None:
+            return found
+        ask(self.meter)
+        body = self.positions.body(self.positions.spelling(spelling), self.languages.number(endless(characters)))
+        made = self.builder.build(2 * body + 1, -1, True)
+        self.list_long(made)
+        if made.all_long and stored(self.entries, ("within", made.all_long - 1)) is None:
+            self.make_within(made.all_long - 1)
+        return self.kept(key, made)
+
+    cdef IndependentMask kept(self, tuple key, IndependentMask mask):
+        """Keep a mask with the vocabulary."""
+        mask.weigh(self.builder.counter, self.trie.words)
+        self.store.put(key, mask, mask.size)
+        return mask
+
+    # -- levels --------------------------------------------------------------------------------------------------------
+
+    cdef IndependentMask limited(self, IndependentMask base, int least, int most):
+        """Return the mask of least to most characters from that of any number."""
+        cdef IndependentMask level = self.copied(base)
+        cdef int i = 0
+        if most >= base.all_long:
+            while i < base.longest_first.size and base.longest_first.at[i + 1] > most:
+                level.bits[base.longest_first.at[i] >> 5] &= ~(<uint32_t>1 << (base.longest_first.at[i] & 31))
+                i += 2
+            work(self.meter, self.trie.words + i + 2 * base.exits.size)
+        else:
+            self.keep_short(level, base, most)
+        self.keep_exits(level, base, least, most)
+        if base.words.size or most < base.all_long:
+            self.builder.note_words(level)
+        return level
+
+    cdef int keep_short(self, IndependentMask level, IndependentMask base, int most) except -1:
+        """Keep the tokens that begin no more than so many characters, and those that end where they leave."""
+        cdef IndependentMask within = self.within(most)
+        cdef int i, token
+        work(self.meter, self.trie.words + base.counted.size + 2 * base.exits.size)
+        for i in range(self.trie.words):
+            level.bits[i] &= within.bits[i]
+        for i in range(0, base.counted.size, 2):
+            token = base.counted.at[i]
+            if base.counted.at[i + 1] <= most:
+                level.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+            else:
+                level.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+        for i in range(base.exits.size):
+            set_tokens(self.trie.nodes, self.trie.ids, base.exits.at[i], level.bits)
+        return 0
+
+    cdef int keep_exits(self, IndependentMask level, IndependentMask base, int least, int most) except -1:
+        """Give a level the exits of its base that are behind so many characters, and take the tokens away that end at
+        the others."""
+        cdef int i, kept = 0
+        level.base = base
+        ints_extend(&level.exits, &base.exits)
+        for i in range(base.exits.size):
+            kept += least <= base.exit_counts.at[i] <= most
+        if kept == base.exits.size:     # and what is noted of these is the base's, see `IndependentMask`
+            return 0
+        kept = 0
+        ints_room(&level.base_exits, base.exits.size)
+        level.next_bytes = <uint64_t*>allotted(4 * <size_t>base.exits.size + 1, 8)
+        for i in range(base.exits.size):
+            if least <= base.exit_counts.at[i] <= most:
+                level.exits.at[kept], level.base_exits.at[kept] = base.exits.at[i], i
+                memcpy(level.next_bytes + 4 * kept, base.next_bytes + 4 * i, 32)
+                kept += 1
+            else:
+                clear_tokens(self.trie.nodes, self.trie.ids, base.exits.at[i], level.bits)
+        level.exits.size = level.base_exits.size = kept
+        return 0
+
+    cdef IndependentMask within(self, int most):
+        """Return the tokens of no more than `most` characters."""
+        found = stored(self.entries, ("within", most))
+        return found if found is not None else self.make_within(most)
+
+    cdef IndependentMask make_within(self, int most):
+        """Make the tokens of no more than so many characters, for all numbers up to `most`, and return the last.
+
+        PERF: one by one, each from nothing, they are 70 µs of a step; all that texts need of 128,000 tokens, 12, are
+        made in 300.
+        """
+        cdef IndependentMask made = IndependentMask()
+        cdef int i, token, characters, first = 0
+        made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
+        for characters in range(most + 1):
+            if characters:
+                made = self.copied(made)
+            for i in range(first, self.trie.with_at_most[min(characters, self.trie.longest)]):
+                token = self.trie.fewest_first[i]
+                made.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+            first = self.trie.with_at_most[min(characters, self.trie.longest)]
+            work(self.meter, self.trie.words)
+            self.kept(("within", characters), made)
+        return made
+
+    cdef IndependentMask copied(self, IndependentMask mask):
+        """Return another mask with the same tokens."""
+        cdef IndependentMask made = IndependentMask()
+        made.bits = <uint32_t*>allotted(self.trie.words + BLOCK, 4)
+        memcpy(made.bits, mask.bits, 4 * (<size_t>self.trie.words + BLOCK))
+        return made
+
+    # -- what is noted of a base ---------------------------------------------------------------------------------------
+
+    cdef int list_long(self, IndependentMask base) except -1:
+        """List the tokens that begin more than `all_long` characters, those of the most first."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const int32_t* shorter = self.trie.with_at_most
+        cdef int i, j, characters, count = nodes[self.trie.count].first
+        cdef Ints found
+        cdef uint32_t* met = <uint32_t*>cleared(self.trie.words, 4)
+        memset(&found, 0, sizeof(found))
+        try:
+            while count and base.all_long < self.trie.longest and count - shorter[base.all_long] > MOST_LONG:
+                base.all_long += 1
+            for i in range(base.exits.size):
+                for j in range(nodes[base.exits.at[i]].first, nodes[base.exits.at[i] + 1].first):
+                    self.note_long(base, self.trie.ids[j], base.exit_counts.at[i], met, &found)
+            for i in range(0, base.counted.size, 2):
+                self.note_long(base, base.counted.at[i], base.counted.at[i + 1], met, &found)
+            characters = base.all_long
+            for i in range(shorter[characters] if count else 0, count):
+                while shorter[characters] <= i:
+                    characters += 1
+                self.note_long(base, self.trie.fewest_first[i], characters, met, &found)
+            self.sort_long(base, &found)
+        finally:
+            released(met)
+            ints_free(&found)
+        return 0
+
+    cdef int note_long(self, IndependentMask base, int token, int count, uint32_t* met, Ints* found) except -1:
+        """Note a token of a base with the characters that it begins, if these are many and it was not met."""
+        cdef uint32_t bit = <uint32_t>1 << (token & 31)
+        if not met[token >> 5] & bit and base.bits[token >> 5] & bit and count > base.all_long:
+            ints_add(found, token)
+            ints_add(found, count)
+        met[token >> 5] |= bit
+        return 0
+
+    cdef int sort_long(self, IndependentMask base, const Ints* found) except -1:
+        """Put the pairs (token, count) in order."""
+        cdef int i, at, below = 0
+        cdef int32_t* places = <int32_t*>cleared(<size_t>base.most + 1, 4)
+        try:
+            ints_room(&base.longest_first, found.size)
+            for i in range(0, found.size, 2):
+                places[found.at[i + 1]] += 2
+            for i in range(base.most, -1, -1):
+                at = places[i]
+                places[i] = below
+                below += at
+            for i in range(0, found.size, 2):
+                at = places[found.at[i + 1]]
+                places[found.at[i + 1]] = at + 2
+                base.longest_first.at[at], base.longest_first.at[at + 1] = found.at[i], found.at[i + 1]
+            base.longest_first.size = found.size
+        finally:
+            released(places)
+        return 0
+
+
+# ======================================================================================================================
+# Exits of context-independent masks by the text before them, and the tokens that may complete a second text.
+#
+# Owns: nothing; what it finds belongs to the mask.  Borrows: the trie, the counter of the vocabulary's store, the
+# meter.
+# Invariant: `groups`, `twice` and `twice_keys` of a mask are set once, and each says all: whoever finds it need not
+# look at the others.
+# Plain twin: none of their own: masks are compared with those of `plain`, bit by bit, in `tests/laws.py`.
+# ======================================================================================================================
+
+cdef enum:
+    SORTED_IN = 192       # ticks of an exit that is sorted in
+    LOOKED_AT = 64      # and of one whose tokens are looked at
+
+
+@final
+cdef class Grouping:
+    """Finds out about the exits of masks what few ask for."""
+
+    cdef Meter meter                # borrowed, as the next two
+    cdef Trie trie
+    cdef Counter counter
+
+    def __cinit__(self, Builder builder):
+        self.meter, self.trie, self.counter = builder.meter, builder.trie, builder.counter
+
+    cdef int group(self, IndependentMask mask, object spelling, int node) except -1:
+        """Sort the exits by the text before them; node: the mask is of what lies below it, -1: of all."""
+        self.find_twice(mask, node)
+        mask.groups = self.grouped(mask, spelling, node) if mask.base is None else self.inherited(mask, spelling)
+        mask.weigh(self.counter, self.trie.words)
+        return 0
+
+    cdef dict grouped(self, IndependentMask mask, object spelling, int node):
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, at, depth, base = nodes[node].depth if node >= 0 else 0
+        groups, tokens = {}, self.trie.texts
+        work(self.meter, SORTED_IN * mask.exits.size)
+        for i in range(mask.exits.size):
+            at, depth = nodes[mask.exits.at[i]].first, nodes[mask.exits.at[i]].depth
+            text = None if spelling.closing < 0 else self.trie.plain_text(self.trie.ids[at], base, depth - 1)
+            if text is None:
+                text = decode(spelling.quoting, spelling.opening + tokens[self.trie.ids[at]][base:depth])
+            groups.setdefault(text, []).append(mask.exits.at[i])
+        return groups
+
+    cdef dict inherited(self, IndependentMask mask, object spelling):
+        """Return the groups of the base of a mask, as far as it has the same exits."""
+        cdef IndependentMask base = mask.base
+        cdef int i
+        if base.groups is None:
+            self.group(base, spelling, -1)
+        if mask.exits.size == base.exits.size:
+            return base.groups
+        left = {mask.exits.at[i] for i in range(mask.exits.size)}
+        kept = {text: [exit for exit in exits if exit in left] for text, exits in base.groups.items()}
+        return {text: exits for text, exits in kept.items() if exits}
+
+    cdef int find_twice(self, IndependentMask mask, int node) except -1:
+        """Find the tokens that leave the text and may complete a second one.
+
+        PERF: of most masks nobody asks more: 700 exits of a string are sorted in 30 µs.
+        """
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, at, exit_
+        if mask.twice_keys is not None:
+            return 0
+        if mask.base is not None:
+            self.find_twice(mask.base, -1)
+            mask.twice, mask.twice_keys = mask.base.twice, mask.base.twice_keys
+            return 0
+        doubles, tokens = [], self.trie.texts
+        work(self.meter, LOOKED_AT * mask.exits.size)
+        for i in range(mask.exits.size):
+            exit_ = mask.exits.at[i]
+            for at in range(nodes[exit_].first, nodes[nodes[exit_].end].first):
+                if self.trie.quotes(self.trie.ids[at], nodes[exit_].depth) > 1:
+                    doubles.append(self.trie.ids[at])
+        mask.twice = doubles
+        mask.twice_keys = [token for token in doubles if has_keys(tokens[token])]    # last: whoever finds it finds both
+        return 0
+
+
+cdef bint has_keys(bytes text):
+    behind = text.partition(b":")[2].partition(b",")[2]
+    return behind.count(b'"') + behind.count(b"'") > 1
+
+
+# ======================================================================================================================
+# Context-independent masks: what tokens do inside a text, whatever stands around it.
+#
+# Such a mask depends only on the vocabulary and on the language at a position, so it is kept with the vocabulary and
+# shared by all grammars, requests and stacks.
+#
+#     inside a string:  ab  stays;  a": 1  leaves at the trie node of  a"  and what follows decides about  : 1
+#
+# Owns: which mask belongs to which position of this kernel; `CountedMasks`, `Grouping`.  Borrows: the vocabulary's
+# store, in which the masks are; the `Builder` that makes them; the automaton, positions and languages; the trie; the
+# meter of work.
+# Invariants: a mask in the store is never changed, except that `inside`, `groups` and `children` are added when they
+# are first asked for; a key of the store says all that the mask depends on.
+# Plain twin: none of their own: masks are compared with those of `plain`, bit by bit, in `tests/laws.py`.
+# Source: the idea is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
+# ======================================================================================================================
+
+@final
+cdef class IndependentMasks:
+    """The context-independent masks that a kernel uses."""
+
+    cdef object store               # of the vocabulary, shared by its kernels: `registry.MaskStore`
+    cdef dict entries               # the store's
+    cdef Builder builder            # borrowed, as the next five
+    cdef Meter meter
+    cdef Trie trie
+    cdef Automaton automaton
+    cdef Positions positions
+    cdef Languages languages
+    cdef CountedMasks counted       # owned, as the next two
+    cdef Grouping grouping
+    cdef list parts                 # the mask of each (text position, trie node); -1: the whole one
+    cdef Map part_ids
+    cdef list behind_keys           # (the mask of a key, the mask behind it) of each (that mask's address, entry)
+    cdef Map behind_ids
+
+    def __cinit__(self, Builder builder, store):
+        self.builder, self.store, self.entries = builder, store, store.entries
+        self.meter, self.trie, self.automaton = builder.meter, builder.trie, builder.automaton
+        self.positions, self.languages = builder.positions, builder.positions.languages
+        self.counted, self.grouping = CountedMasks(builder, store), Grouping(builder)
+        self.parts, self.behind_keys = [], []
+
+    def __dealloc__(self):
+        map_free(&self.part_ids)
+        map_free(&self.behind_ids)
+
+    cdef int clear(self) except -1:
+        """Forget which mask belongs to which position; the vocabulary keeps them."""
+        map_free(&self.part_ids)
+        map_free(&self.behind_ids)
+        self.parts, self.behind_keys = [], []
+        return 0
+
+    cdef IndependentMask empty(self):
+        """Return a mask without tokens."""
+        cdef IndependentMask made = IndependentMask()
+        made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
+        return made
+
+    cdef IndependentMask kept(self, tuple key, IndependentMask mask):
+        """Keep a mask with the vocabulary."""
+        self.store.put(key, mask, mask.size)
+        return mask
+
+    cdef object language(self, int q):
+        return self.languages.object_of(self.positions.at[q >> 1].language)
+
+    cdef object spelling(self, int q):
+        return self.positions.spelling_objects[self.positions.at[q >> 1].spelling]
+
+    # -- whole texts, and their parts ----------------------------------------------------------------------------------
+
+    cdef IndependentMask whole(self, int q):
+        """Return what tokens do inside the text at position q."""
+        cdef int known = map_get(&self.part_ids, q, -1)
+        if known >= 0:
+            return self.parts[known]
+        cdef int filled = self.filled(q)
+        self.parts.append(self.make_whole(q) if filled == q else self.whole(filled))
+        map_put(&self.part_ids, q, -1, len(self.parts) - 1)
+        return self.parts[len(self.parts) - 1]
+
+    cdef int filled(self, int q) except -1:
+        """Return the position of the same text but for the empty one, of a counted text without a quote behind it: no
+        token is that, so they have one mask, as the blanks have that may come and those of which one was written."""
+        cdef Position p = self.positions.at[q >> 1]
+        cdef LanguageAt at = self.languages.at[p.language]
+        if p.place != BODY or at.of < 0 or at.low > 0 or self.positions.spellings[p.spelling].closing >= 0:
+            return q
+        return 2 * self.positions.body(p.spelling, self.languages.repeated(at.of, 1, at.high)) + 1
+
+    cdef IndependentMask make_whole(self, int q):
+        """Return that of the vocabulary, or make it."""
+        spelling, place = self.spelling(q), self.positions.at[q >> 1].place
+        cdef bint simple = place == BODY and spelling.closing >= 0 and not spelling.octal
+        counted = self.languages.counted(self.positions.at[q >> 1].language) if simple else None
+        if counted is not None:
+            return self.counted.mask(spelling, counted)
+        ask(self.meter)
+        language = self.language(q)
+        key = (spelling, place, language.mask_key(self.trie.longest))
+        found = stored(self.entries, key)
+        if found is not None:
+            return found
+        if simple and getattr(language, "universal_over", None) is not None:
+            return self.kept(key, self.universal(q, spelling))
+        return self.kept(key, self.builder.build(self.walked(q, language, key[2]), -1, False))
+
+    cdef int walked(self, int q, object language, object key) except -1:
+        """Return the position to walk from for q's mask: that of its key, where the key is a language as well.
+
+        They agree as far as a token reaches, and positions that differ in counts only lead to the same few states from
+        there.
+        """
+        if self.positions.at[q >> 1].place != BODY or key is language or type(key) is not type(language):
+            return q
+        return 2 * self.positions.body(self.positions.at[q >> 1].spelling, self.languages.number(key)) + 1
+
+    cdef IndependentMask part(self, int q, int node):
+        """Return the mask below a trie node."""
+        cdef IndependentMask found
+        cdef int known = map_get(&self.part_ids, q, node)
+        if known >= 0:
+            return self.parts[known]
+        ask(self.meter)
+        language = self.language(q)
+        key = (self.spelling(q), self.positions.at[q >> 1].place, language.mask_key(self.trie.longest), node)
+        found = stored(self.entries, key)
+        if found is None:
+            found = self.kept(key, self.builder.build(self.walked(q, language, key[2]), node, False))
+        self.parts.append(found)
+        map_put(&self.part_ids, q, node, len(self.parts) - 1)
+        return found
+
+    # -- masks made from others ----------------------------------------------------------------------------------------
+
+    cdef IndependentMask universal(self, int q, object spelling):
+        """Return the mask of a prefix-universal language, such as "any text with a date in it".
+
+        All tokens that stay inside a text over the class stay inside this one; only where it may end is looked up, on
+        the ways to the ends of those texts.
+        PERF: a tenth of the walk of all 128,000 tokens.
+        """
+        cdef IndependentMask made = self.empty()
+        cdef IndependentMask base = self.counted.mask(spelling, (self.language(q).universal_over, 0, None))
+        cdef int32_t* path
+        made.next_bytes = <uint64_t*>allotted(4 * <size_t>base.exits.size + 1, 8)
+        memcpy(made.bits, self.inside(base), 4 * self.trie.words)
+        made.base = base
+        work(self.meter, self.trie.words + 16 * base.ways.size)
+        path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
+        try:
+            self.find_exits(made, q, path)
+        finally:
+            released(path)
+        made.weigh(self.builder.counter, self.trie.words)
+        return made
+
+    cdef int find_exits(self, IndependentMask made, int q, int32_t* path) except -1:
+        """Note which exits of its base a mask has."""
+        cdef IndependentMask base = made.base
+        cdef Automaton automaton = self.automaton
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, node, depth, ended = 0
+        path[0] = automaton.enter(q, OUTSIDE, 0)
+        for i in range(base.ways.size):
+            node = base.ways.at[i]
+            depth = nodes[node].depth
+            path[depth] = automaton.next_state(path[depth - 1], nodes[node].byte)
+            if ended < base.exits.size and base.exits.at[ended] == node:
+                if automaton.states[path[depth]].flags & EXITS:
+                    memcpy(made.next_bytes + 4 * made.exits.size, base.next_bytes + 4 * ended, 32)
+                    ints_add(&made.exits, node)
+                    ints_add(&made.base_exits, ended)
+                    set_tokens(nodes, self.trie.ids, node, made.bits)
+                ended += 1
+        return 0
+
+    # -- behind keys ---------------------------------------------------------------------------------------------------
+
+    cdef IndependentMask behind_key(self, IndependentMask key, int entry, object name):
+        """Return what tokens do that leave a key and go on with its colon and value: the same for all sets of written
+        keys.
+
+        With a name for colon and value it is the same for all grammars as well and kept with the vocabulary.
+        Per exit of the key: the tokens that end before the value does, and the nodes where the value ends.
+        """
+        cdef IndependentMask made
+        cdef int i, visited = 0, at_hand = map_get(&self.behind_ids, <size_t><void*>key, entry)
+        cdef int32_t* path
+        if at_hand >= 0:
+            return self.behind_keys[at_hand][1]
+        known = stored(self.entries, (id(key), name)) if name is not None else None
+        if known is not None:
+            return self.keep_behind(known, entry)
+        made = IndependentMask()
+        path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
+        try:
+            path[0] = self.automaton.enter(entry, OUTSIDE, 0)
+            for i in range(key.exits.size):
+                ints_add(&made.token_starts, made.tokens.size)
+                ints_add(&made.exit_starts, made.exits.size)
+                visited += self.walk_behind(made, key.exits.at[i], path)
+        finally:
+            released(path)
+        work(self.meter, visited + self.trie.words)
+        ints_add(&made.token_starts, made.tokens.size)
+        ints_add(&made.exit_starts, made.exits.size)
+        self.list_words(made)
+        made.weigh(self.builder.counter, self.trie.words)
+        if name is not None:
+            self.store.put((id(key), name), (key, made), made.size)
+        return self.keep_behind((key, made), entry)
+
+    cdef int walk_behind(self, IndependentMask made, int exit_, int32_t* path) except -1:
+        """Note the tokens below an exit that lead from path[0] to a live state, and where the value ends; return how
+        many nodes were visited."""
+        cdef Automaton automaton = self.automaton
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const int32_t* ids = self.trie.ids
+        cdef int at = exit_ + 1, base = nodes[exit_].depth, j, depth, after, visited = 0
+        for j in range(nodes[exit_].first, nodes[exit_ + 1].first):
+            ints_add(&made.tokens, ids[j])
+        while at < nodes[exit_].end:
+            visited += 1
+            depth = nodes[at].depth - base
+            after = automaton.next_state(path[depth - 1], nodes[at].byte)
+            if after == DEAD:
+                at = nodes[at].end
+                continue
+            path[depth] = after
+            for j in range(nodes[at].first, nodes[at + 1].first):
+                ints_add(&made.tokens, ids[j])
+            if automaton.states[after].flags & EXITS and nodes[at].end > at + 1:
+                ints_add(&made.exits, at)
+            at += 1
+        return visited
+
+    cdef IndependentMask keep_behind(self, tuple pair, int entry):
+        self.behind_keys.append(pair)
+        map_put(&self.behind_ids, <size_t><void*>pair[0], entry, len(self.behind_keys) - 1)
+        return pair[1]
+
+    cdef int list_words(self, IndependentMask made) except -1:
+        """List the tokens of a part as pairs (word, its bits)."""
+        cdef int i
+        try:
+            for i in range(made.tokens.size):
+                self.builder.list_token(made, made.tokens.at[i])
+        finally:
+            self.builder.take_words(made)
+        return 0
+
+    # -- what is added to a mask when it is asked for ------------------------------------------------------------------
+
+    cdef uint32_t* inside(self, IndependentMask mask) except NULL:
+        """Return the tokens that stay inside, without those that end where they leave."""
+        cdef int i
+        if mask.inside == NULL:
+            mask.inside = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
+            if mask.bits != NULL:
+                memcpy(mask.inside, mask.bits, 4 * self.trie.words)
+            for i in range(0, mask.words.size if mask.bits == NULL else 0, 2):
+                mask.inside[mask.words.at[i]] = <uint32_t>mask.words.at[i + 1]
+            for i in range(mask.exits.size):
+                clear_tokens(self.trie.nodes, self.trie.ids, mask.exits.at[i], mask.inside)
+            mask.weigh(self.builder.counter, self.trie.words)
+        return mask.inside
+
+    cdef int list_children(self, IndependentMask mask) except -1:
+        """List the nodes just below exits by byte; PERF: of 379 below a JSON string's 84 are a comma or a bracket."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, child, at
+        cdef int starts[257]
+        cdef Ints* made = &mask.children
+        if mask.base is not None and mask.base.exits.size == mask.exits.size:
+            return self.inherit_children(mask)
+        memset(starts, 0, sizeof(starts))
+        for i in range(mask.exits.size):
+            child = mask.exits.at[i] + 1
+            while child < nodes[mask.exits.at[i]].end:
+                starts[nodes[child].byte + 1] += 4
+                child = nodes[child].end
+        for i in range(256):
+            starts[i + 1] += starts[i]
+        ints_room(made, starts[256])
+        for i in range(mask.exits.size):
+            child = mask.exits.at[i] + 1
+            while child < nodes[mask.exits.at[i]].end:
+                at = starts[nodes[child].byte]
+                made.at[at], made.at[at + 1], made.at[at + 2] = nodes[child].byte, i, child
+                starts[nodes[child].byte] = at + 4
+                child = nodes[child].end
+        made.size = starts[255]     # which is where the last byte ends by now
+        for i in range(0, made.size, 4):
+            made.at[i + 3] = starts[made.at[i]]
+        mask.weigh(self.builder.counter, self.trie.words)
+        return work(self.meter, made.size // 4 * 3)
+
+    cdef int inherit_children(self, IndependentMask mask) except -1:
+        """Give a mask the children of its base, where it has all its exits."""
+        cdef Ints* children = &mask.base.children
+        if not children.size:
+            self.list_children(mask.base)
+        ints_room(&mask.children, children.size)
+        memcpy(mask.children.at, children.at, 4 * <size_t>children.size)
+        mask.children.size = children.size
+        mask.weigh(self.builder.counter, self.trie.words)
+        return work(self.meter, children.size // 4)
+
+    cdef int group(self, IndependentMask mask, int q, int node) except -1:
+        """Sort the exits of a mask, at the position q, below a trie node or -1, by the text before them."""
+        return self.grouping.group(mask, self.spelling(q), node)
+
+
+# ======================================================================================================================
+# Walks of the token trie along automaton states: which tokens lead from a state to a live one.
+#
+# Where a walk enters a text it stops: the rest is a part of the text's context-independent mask.  So it only notes in
+# the buffer's worklist what is still to be added, by kind:
+#
+#     texts ── a text, whole or from a trie node on: `Composer`, and `FiniteTexts` for a finite set
+#     names ── a text of a finite set where any text can stand: `FiniteTexts`
+#
+# Owns: the path of the walk at hand; what is left of states in walks of `bare` texts.  Borrows: the trie; the
+# automaton, which it adds states to; machines, stacks, positions and languages, to tell texts from the rest; the meter
+# of work.  The buffer it is handed.
+# Invariants: after `walk` and all that it has put off, the buffer has every token of the nodes [at, stop) that leads to
+# a live state, and no other; the `light` state of a state has its configurations but for those that are put off.
+# Plain twin: `plain.PlainKernel._walk`, which puts nothing off.
+# ======================================================================================================================
+
+cdef enum:
+    SMALL_PART = 3           # trie nodes: below this a part costs more than the walk
+
+
+@final
+cdef class Walk:
+    """Walks of the trie, one at a time."""
+
+    cdef Meter meter                # borrowed, as the next six
+    cdef Trie trie
+    cdef Automaton automaton
+    cdef Machines machines
+    cdef Stacks stacks
+    cdef Positions positions
+    cdef Languages languages
+    cdef int any_text               # the language of all texts
+    cdef int32_t* path              # (longest + 2,) the states on the way to the node at hand
+    cdef Ints light                 # configurations of a state without its texts
+    cdef bint bare                  # whether texts without an end of their own are walked as all else is
+    cdef Map bare_lights            # state -> the state without the texts that are put off then
+
+    def __cinit__(self, Automaton automaton):
+        self.automaton, self.meter, self.trie = automaton, automaton.meter, automaton.trie
+        self.machines, self.stacks, self.positions = automaton.machines, automaton.stacks, automaton.positions
+        self.languages = automaton.positions.languages
+        self.any_text = self.languages.number(ANY_TEXT)
+        self.path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
+
+    def __dealloc__(self):
+        released(self.path)
+        ints_free(&self.light)
+        map_free(&self.bare_lights)
+
+    cdef int clear(self) except -1:
+        """Forget all states."""
+        map_free(&self.bare_lights)
+        return 0
+
+    cdef int walk(self, MaskBuffer* buffer, int state, int at, int stop, int base) except -1:
+        """Add the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies
+        above them.
+
+        Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand, without what
+        was put off.
+        """
+        cdef Automaton automaton = self.automaton
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const int32_t* ids = self.trie.ids
+        cdef int32_t* path = self.path
+        cdef Row* row
+        cdef int depth, after, light, visited = 0
+        path[0] = state
+        while at < stop:
+            visited += 1
+            depth = nodes[at].depth - base
+            row = automaton.states[path[depth - 1]].row
+            if row == NULL:
+                row = automaton.row(path[depth - 1])
+            after = successor(row, nodes[at].byte)
+            if after == UNKNOWN:
+                after = automaton.step(path[depth - 1], nodes[at].byte)
+            if after == DEAD:
+                at = nodes[at].end
+                continue
+            buffer_node(buffer, nodes, ids, at)
+            if nodes[at].end - at > SMALL_PART:
+                light = automaton.states[after].light
+                if light == UNKNOWN or self.bare:
+                    light = self.light_state(after)
+                if light != after:
+                    self.put_off(buffer, after, at)
+                    if light == DEAD:
+                        at = nodes[at].end
+                        continue
+                    after = light
+            path[depth] = after
+            at += 1
+        self.meter.ticks += visited
+        return 0 if self.meter.ticks < SLICE else self.meter.flush()
+
+    cdef int walk_all(self, MaskBuffer* buffer, int state) except -1:
+        """Walk the whole trie, but only below the bytes that the state reads."""
+        cdef Row* row = self.automaton.row(state)
+        cdef int block, byte, at
+        for block in range(16):
+            if row.block[block] == self.automaton.dead_block:
+                continue
+            for byte in range(16 * block, 16 * block + 16):
+                at = self.trie.roots[byte]
+                if at >= 0 and successor(row, byte) != DEAD:
+                    self.walk(buffer, state, at, self.trie.nodes[at].end, 0)
+        return 0
+
+    cdef int below(self, MaskBuffer* buffer, int state, int node) except -1:
+        """Add the tokens that end at a trie node, and those below it that lead from `state` there to a live one."""
+        buffer_node(buffer, self.trie.nodes, self.trie.ids, node)
+        return self.walk(buffer, state, node + 1, self.trie.nodes[node].end, self.trie.nodes[node].depth)
+
+    # -- texts, which are put off --------------------------------------------------------------------------------------
+
+    cdef int light_state(self, int state) except -1:
+        """Return the state without the texts that are put off (DEAD if nothing is left); computed once."""
+        cdef int light
+        if not self.bare:
+            light = self.automaton.states[state].light
+            if light == UNKNOWN:
+                light = self.automaton.states[state].light = self.split(state)
+            return light
+        light = map_get(&self.bare_lights, state, 0)
+        if light < 0:
+            light = self.split(state)
+            map_put(&self.bare_lights, state, 0, light)
+        return light
+
+    cdef int split(self, int state) except -1:
+        cdef Automaton automaton = self.automaton
+        cdef int i, q, stack, first, last
+        first = automaton.states[state].first
+        last = first + automaton.states[state].count
+        self.light.size = 0
+        for i in range(first, last, 2):
+            q, stack = automaton.configurations.at[i], automaton.configurations.at[i + 1]
+            if not self.is_heavy(q, stack):
+                ints_add(&self.light, q)
+                ints_add(&self.light, stack)
+        return state if self.light.size == last - first else automaton.intern(&self.light, 0)
+
+    cdef int put_off(self, MaskBuffer* buffer, int state, int node) except -1:
+        """Note the text configurations of a state for later, at a trie node or at the start (-1)."""
+        cdef State at = self.automaton.states[state]
+        cdef int i, q, stack, cover = self.covering(state)
+        for i in range(at.first, at.first + at.count, 2):
+            q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
+            if not self.is_heavy(q, stack):
+                continue
+            if cover >= 0 and self.is_covered(q, cover):
+                ints_add(&buffer.todo.names, cover)
+                ints_add(&buffer.todo.names, q)
+                ints_add(&buffer.todo.names, stack)
+                ints_add(&buffer.todo.names, node)
+            else:
+                ints_add(&buffer.todo.texts, q)
+                ints_add(&buffer.todo.texts, stack)
+                ints_add(&buffer.todo.texts, node)
+        return 0
+
+    cdef int covering(self, int state) except -2:
+        """Return a configuration's position in any text that is recorded, such as a key without a name; -1 if there is
+        none."""
+        cdef State at = self.automaton.states[state]
+        cdef Position* p
+        cdef int i, q, stack
+        for i in range(at.first, at.first + at.count, 2):
+            q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
+            if not q & 1 or stack == OUTSIDE:
+                continue
+            p = &self.positions.at[q >> 1]
+            if (p.language == self.any_text and p.place == BODY and self.positions.spellings[p.spelling].closing >= 0
+                    and self.stacks.records(stack)):
+                return q
+        return -1
+
+    cdef bint is_covered(self, int q, int cover) noexcept:
+        """Say whether all that stays inside the text at q, of a finite set, stays inside the text that covers it."""
+        cdef Position* p = &self.positions.at[q >> 1]
+        return (self.languages.at[p.language].texts >= 0 and p.place == BODY
+                and p.spelling == self.positions.at[cover >> 1].spelling)
+
+    cdef bint is_heavy(self, int q, int stack) except -1:
+        """Say whether a configuration gets its mask in another way than by steps: between the characters of a text."""
+        cdef Position* p
+        cdef LanguageAt* language
+        cdef int closing
+        if not q & 1 or stack == OUTSIDE:
+            return False
+        p = &self.positions.at[q >> 1]
+        language, closing = &self.languages.at[p.language], self.positions.spellings[p.spelling].closing
+        if language.texts >= 0:
+            return p.place == BODY and closing >= 0 and not self.stacks.records(stack)
+        if language.labelled:
+            return False
+        if self.stacks.records(stack):
+            return p.place == BODY and (closing >= 0 or not self.refuses(stack))
+        return (p.place == BODY or p.place == ESCAPE) and not (self.bare and closing < 0)
+
+    cdef bint is_bare(self, int q, int stack) noexcept:
+        """Say whether a text has no end of its own, such as a quote, and nobody wants to know it."""
+        cdef int closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
+        return closing < 0 and not self.stacks.records(stack)
+
+    cdef bint refuses(self, int stack) noexcept:
+        """Say whether what follows the text above a stack may refuse it, and cannot say beforehand which it refuses."""
+        cdef const int32_t* frames = self.stacks.frames.at
+        cdef int i
+        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            if frames[i + 1] >= 0 and self.machines.at[frames[i] >> 1].flags & (REFUSES | ALIKE) == REFUSES:
+                return True
+        return False
+
+
+# ======================================================================================================================
+# Masks of finite sets of texts (the names of an object, an enum): the trie of tokens against the sorted texts.
+#
+# PERF: a trie node costs two binary searches instead of a language, a position, a state and a row.  Only where a text
+# ends, or a character is not written as itself in ASCII, is there a state, and steps from it.
+#
+# Owns: the ranges of texts on the way to the node at hand.  Borrows: the languages, in which the texts stand sorted;
+# positions, trie, automaton; walks, for what lies behind a text; context-independent masks, for names where any text
+# can stand; the meter of work.  The buffer it is handed.
+# Invariant: the texts [lows[d], highs[d]) are those that agree with the first d bytes of the node at hand; they end
+# there or go on with a character of [least[d], most[d]].
+# Plain twin: `machine.LiteralSet` with `plain.TextAt`, one text position after another.
+# ======================================================================================================================
+
+cdef enum:
+    SEARCHED = 8        # ticks of a trie node that is looked for among texts
+    MET_GROUP = 32        # and of a group of exits
+    WIDE = 16           # trie nodes below the end of a text from which on others may have walked there already
+
+
+@final
+cdef class FiniteTexts:
+    """Adds finite sets of texts to buffers."""
+
+    cdef Meter meter                # borrowed, as the next six
+    cdef Trie trie
+    cdef Automaton automaton
+    cdef Walk walk
+    cdef IndependentMasks masks
+    cdef Positions positions
+    cdef Languages languages
+    cdef int32_t* lows              # (longest + 2,) for each depth the texts that are left: [low, high)
+    cdef int32_t* highs
+    cdef int32_t* least             # and the first and the last of the characters with which they go on
+    cdef int32_t* most
+    cdef int32_t* marks             # (256,) bytes that a text may begin with; zeros between
+
+    def __cinit__(self, Walk walk, IndependentMasks masks):
+        self.walk, self.masks, self.meter, self.trie = walk, masks, walk.meter, walk.trie
+        self.automaton, self.positions, self.languages = walk.automaton, walk.positions, walk.languages
+        self.marks = <int32_t*>cleared(256, 4)
+        self.lows = <int32_t*>allotted(4 * (<size_t>self.trie.longest + 2), 4)
+        self.highs = self.lows + self.trie.longest + 2
+        self.least, self.most = self.highs + self.trie.longest + 2, self.highs + 2 * (self.trie.longest + 2)
+
+    def __dealloc__(self):
+        released(self.marks)
+        released(self.lows)
+
+    cdef int drop(self) noexcept:
+        """Leave nothing half done behind, where an operation ended by an exception."""
+        memset(self.marks, 0, 4 * 256)
+        return 0
+
+    cdef int add(self, MaskBuffer* buffer, int q, int stack, int node) except -1:
+        """Add the mask of a text of a finite set, whole or below a trie node."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int i, at, count
+        cdef uint8_t possible[256]
+        if node >= 0:
+            return self.walk_texts(buffer, q, stack, node + 1, nodes[node].end, nodes[node].depth)
+        count = self.first_bytes(q, possible)
+        for i in range(count):
+            at = self.trie.roots[possible[i]]
+            self.walk_texts(buffer, q, stack, at, nodes[at].end, 0)
+        return 0
+
+    cdef int first_bytes(self, int q, uint8_t* possible) except -1:
+        """List the bytes that may come next and that tokens begin with; return how many."""
+        cdef int block, byte, count = 0
+        self.positions.mark(q >> 1, self.marks)
+        for block in range(0, 256, 16):
+            if not memcmp(self.marks + block, self.automaton.dead_block, 64):
+                continue
+            for byte in range(block, block + 16):
+                if self.marks[byte] and self.trie.roots[byte] >= 0:
+                    possible[count] = byte
+                    count += 1
+            memset(self.marks + block, 0, 64)
+        return count
+
+    cdef int walk_texts(self, MaskBuffer* buffer, int q, int stack, int at, int stop, int base) except -1:
+        """Add the tokens of trie nodes [at, stop); `base` = depth of what lies above them."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const int32_t* ids = self.trie.ids
+        cdef Position p = self.positions.at[q >> 1]
+        cdef LanguageAt start = self.languages.at[p.language]
+        cdef int closing = self.positions.spellings[p.spelling].closing, raw = self.positions.spellings[p.spelling].raw
+        cdef int depth, byte, low, high, behind, visited = 0
+        cdef bint taken = self.is_taken(stack)
+        self.enter(&start, 0, start.low, start.high)
+        while at < stop:
+            visited += SEARCHED
+            depth, byte = nodes[at].depth - base, nodes[at].byte
+            low, high = self.lows[depth - 1], self.highs[depth - 1]
+            if byte == closing or byte == 0x5C or byte >= 0x80:
+                if not self.may_leave(&start, byte == closing, byte == 0x5C, low, high, start.depth + depth - 1):
+                    pass
+                elif byte == closing and taken and nodes[at].end == at + 1:
+                    buffer_node(buffer, nodes, ids, at)
+                else:
+                    behind = self.state_of(p.spelling, &start, low, high, start.depth + depth - 1, stack)
+                    if byte == closing and nodes[at].end - at > WIDE:
+                        self.put_off(buffer, self.automaton.next_state(behind, byte), at)
+                    else:
+                        self.walk.walk(buffer, behind, at, nodes[at].end, base + depth - 1)
+                at = nodes[at].end
+                continue
+            if (self.least[depth - 1] <= byte <= self.most[depth - 1] and holds(&self.positions.tables, raw, byte)
+                    and self.languages.narrow(&start, start.depth + depth - 1, byte, byte, &low, &high)):
+                buffer_node(buffer, nodes, ids, at)
+                self.enter(&start, depth, low, high)
+                at += 1
+            else:
+                at = nodes[at].end
+        self.meter.ticks += visited
+        return 0
+
+    cdef void enter(self, const LanguageAt* start, int depth, int low, int high) noexcept:
+        """Note the texts that are left at a depth, and between which characters they go on.
+
+        PERF: of a trie node's children most are none of these, and below the first bytes one text is left: a tenth of
+        the instructions of a mask where only names may come.
+        """
+        cdef const LiteralTexts* entry = &self.languages.sets[start.texts]
+        cdef int read = start.depth + depth, first = low
+        self.lows[depth], self.highs[depth] = low, high
+        if entry.offset[first + 1] - entry.offset[first] == read:
+            first += 1
+        if first < high:
+            self.least[depth] = entry.points[entry.offset[first] + read]
+            self.most[depth] = entry.points[entry.offset[high - 1] + read]
+        else:
+            self.least[depth], self.most[depth] = 1, 0
+
+    cdef bint may_leave(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept:
+        """Say whether the texts [low, high) may go on with their end, an escape, or else a character beyond ASCII."""
+        if closes:
+            return self.languages.ends(start, depth, low)
+        return escapes or self.languages.narrow(start, depth, 0x80, 0x10FFFF, &low, &high)
+
+    cdef bint is_taken(self, int stack) noexcept:
+        """Say that what follows a text, if anything asks, refuses no text of the set: then its end is always live."""
+        cdef const int32_t* frames = self.walk.stacks.frames.at
+        cdef const Machine* machines = self.walk.machines.at
+        cdef int i
+        for i in range(self.walk.stacks.first.at[stack], self.walk.stacks.first.at[stack + 1], 3):
+            if frames[i] >= 0 and not frames[i] & 1:
+                if machines[frames[i] >> 1].flags & DISPATCH and machines[frames[i] >> 1].kind != NAMED:
+                    return False
+        return True
+
+    cdef int state_of(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1:
+        """Return the state in which the texts [low, high) of a set are left, which agree on `depth` characters."""
+        cdef int language = self.languages.literals(start.texts, start.excluded, low, high, depth)
+        return self.automaton.enter(2 * self.positions.body(spelling, language) + 1, stack, 0)
+
+    # -- names where any text can stand --------------------------------------------------------------------------------
+
+    cdef int add_names(self, MaskBuffer* buffer, int cover, int q, int stack, int node) except -1:
+        """Add the tokens that complete a text of a finite set where any text can stand, at position `cover`: all others
+        are made for that one.
+
+        PERF: in objects with other keys, where most keys are being written; no walk, and as a rule one name or none can
+        be completed.
+        """
+        cdef IndependentMask mask = self.masks.part(cover, node) if node >= 0 else self.masks.whole(cover)
+        cdef LanguageAt start = self.languages.at[self.positions.at[q >> 1].language]
+        cdef const int32_t* offered = self.languages.excluded[start.excluded]   # for each index the next one that is
+        cdef int i
+        cdef tuple texts = self.languages.set_objects[start.texts]
+        cdef dict groups
+        if mask.groups is None:
+            self.masks.group(mask, cover, node)
+        groups = mask.groups
+        work(self.meter, MET_GROUP * min(len(groups), start.high - start.low))
+        if start.high - start.low <= len(groups):
+            i = offered[start.low]
+            while i < start.high:
+                self.leave_name(buffer, groups.get(texts[i][start.depth:]), &start, i, q, stack)
+                i = offered[i + 1]
+            return 0
+        so_far = texts[start.low][:start.depth]
+        for end, exits in groups.items():
+            text = so_far + end
+            i = bisect_left(texts, text, start.low, start.high)
+            if i < start.high and offered[i] == i and texts[i] == text:
+                self.leave_name(buffer, exits, &start, i, q, stack)
+        return 0
+
+    cdef int leave_name(self, MaskBuffer* buffer, list exits, LanguageAt* start, int i, int q, int stack) except -1:
+        """Add the tokens that complete the i-th text of a set at some exits, if any, and go on behind it."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int exit_, behind = UNKNOWN, spelling = self.positions.at[q >> 1].spelling
+        if exits is None:
+            return 0
+        for exit_ in exits:
+            if nodes[exit_].end == exit_ + 1:   # PERF: as nearly always, and the state behind costs some microseconds
+                buffer_node(buffer, nodes, self.trie.ids, exit_)
+                continue
+            if behind == UNKNOWN:
+                behind = self.state_of(spelling, start, i, i + 1, self.languages.length(start.texts, i), stack)
+                behind = self.automaton.next_state(behind, self.positions.spellings[spelling].closing)
+            self.put_off(buffer, behind, exit_)
+        return 0
+
+    cdef int put_off(self, MaskBuffer* buffer, int state, int node) except -1:
+        """Have the tokens below a trie node added that lead from a state there to a live one."""
+        if state != DEAD:
+            ints_add(&buffer.todo.states, state)
+            ints_add(&buffer.todo.states, node)
+        return 0
+
+
+# ======================================================================================================================
+# A whole mask in the making: the first one that is added becomes its base, others are added word by word.
+#
+# Refused: the union of two masks that come together time and again, kept as one; requests took 1.03 of the time without.
+# ======================================================================================================================
+
+cdef enum:
+    FEW = 16            # numbers of pairs (word, bits) that are as soon added
+    FOUR = 4            # blocks that are looked at together
+
+
+cdef int buffer_mask(MaskBuffer* buffer, IndependentMask mask, const uint32_t* bits) except -1:
+    """Add the bits of a mask that lives as long as the kernel, all its tokens or those inside; or its pairs (word,
+    bits), where `bits` is NULL."""
+    cdef const void* what = bits if bits != NULL else <const void*>mask.words.at
+    cdef int i, pairs = mask.words.size if bits == NULL or bits == mask.bits else 0
+    if what == NULL:
+        return 0
+    for i in range(buffer.held_count):
+        if buffer.held[i] == what:
+            return 0
+    if buffer.base == NULL and bits != NULL:
+        buffer.base, buffer.base_of = bits, <void*>mask
+    elif buffer.base == NULL or 0 < pairs < FEW:
+        buffer_words(buffer, &mask.words)
+        return 0
+    else:
+        buffer_apart(buffer, mask, bits)
+    if buffer.held_count < HELD:
+        buffer.held[buffer.held_count] = what
+        buffer.held_count += 1
+    return 0
+
+
+cdef int buffer_apart(MaskBuffer* buffer, IndependentMask mask, const uint32_t* bits) except -1:
+    """Add a mask to a buffer that has a base, word by word, those of the smaller one where these are listed."""
+    cdef IndependentMask base = <IndependentMask>buffer.base_of
+    cdef int block = 0
+    if bits == NULL or bits == mask.bits and mask.words.size:
+        buffer_words(buffer, &mask.words)
+    elif buffer.base == base.bits and base.words.size:
+        buffer_words(buffer, &base.words)
+        buffer.base, buffer.base_of = bits, <void*>mask
+    else:
+        if mask.exits.size > base.exits.size:       # PERF: then more of the other is there than the other way round
+            bits, buffer.base, buffer.base_of = buffer.base, bits, <void*>mask
+        while block < buffer.blocks:
+            if block % FOUR == 0 and block + FOUR <= buffer.blocks and not has_more(
+                    bits + BLOCK * block, buffer.base + BLOCK * block):
+                block += FOUR
+            else:
+                add_block(buffer, block, bits)
+                block += 1
+    return 0
+
+
+cdef inline bint has_more(const uint32_t* bits, const uint32_t* base) noexcept nogil:
+    """Say whether four blocks of a mask have a token that those of a base have not.  PERF: most have none, as of two
+    texts with bounds of their own, and what is not touched need not be packed."""
+    cdef int i
+    cdef uint64_t found = 0
+    cdef uint64_t ours[2 * FOUR]
+    cdef uint64_t theirs[2 * FOUR]
+    memcpy(ours, bits, sizeof(ours))
+    memcpy(theirs, base, sizeof(theirs))
+    for i in range(2 * FOUR):
+        found |= ours[i] & ~theirs[i]
+    return found != 0
+
+
+cdef inline void add_block(MaskBuffer* buffer, int block, const uint32_t* bits) noexcept nogil:
+    """Add a block of a mask, padded to whole blocks, to a buffer that has a base."""
+    cdef uint64_t half[2]
+    cdef uint64_t base[2]
+    memcpy(half, bits + BLOCK * block, 4 * BLOCK)
+    memcpy(base, buffer.base + BLOCK * block, 4 * BLOCK)
+    if half[0] & ~base[0] | half[1] & ~base[1]:
+        memcpy(base, buffer.bits + BLOCK * block, 4 * BLOCK)
+        half[0] |= base[0]
+        half[1] |= base[1]
+        memcpy(buffer.bits + BLOCK * block, half, 4 * BLOCK)
+        buffer.touched[block] |= 1
 
 
 # ======================================================================================================================
@@ -65,7 +2098,7 @@ import os
 #                                                   of texts in quotes, `special_groups`
 #     an ordinary key whose value has ended ── value ──► one for each set of written keys and stack
 #
-# Owns: the states behind texts and values, the beginnings of recorded texts, the exits of names.  Borrows: the
+# Owns: the states behind texts and values, the beginnings of recorded texts.  Borrows: the
 # automaton, which it adds states to; stacks, positions and the trie; `Dispatches`, for what follows a recorded text;
 # the meter of work.
 # Invariant: `ordinary` reads all that lies behind any text that is not special, see `machine.Dispatch`.
@@ -92,13 +2125,12 @@ cdef class Behind:
     cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
     cdef Map values                 # (Dispatch, parent stack) -> state behind the value of an ordinary key
     cdef dict begun_texts           # record -> its text, see `begun`
-    cdef dict named_exits           # (mask of a key, id of names) -> ({exit node: name}, names)
     cdef Ints seeds                 # configurations behind a text
 
     def __cinit__(self, Dispatches dispatches, Automaton automaton):
         self.dispatches, self.automaton, self.trie = dispatches, automaton, automaton.trie
         self.stacks, self.positions, self.meter = dispatches.stacks, dispatches.positions, automaton.meter
-        self.begun_texts, self.named_exits = {}, {}
+        self.begun_texts = {}
 
     def __dealloc__(self):
         self.release()
@@ -112,7 +2144,7 @@ cdef class Behind:
     cdef int clear(self) except -1:
         """Forget all states."""
         self.release()
-        self.begun_texts, self.named_exits = {}, {}
+        self.begun_texts = {}
         return 0
 
     cdef int popped(self, int stack) except -1:
@@ -156,10 +2188,6 @@ cdef class Behind:
         work(self.meter, GROUPED * len(groups))
         closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
         so_far = self.begun(record, closing) if record >= 8 else ""
-        if not so_far and not everything and self.dispatches.machines.at[after >> 1].kind == OTHER:
-            names = self.dispatches.objects.names(after)
-            if len(names) <= len(groups):
-                return self.special_keys(mask, names, self.dispatches.objects.unnamed(after))
         special = None if everything else self.dispatches.special_texts(after, so_far, len(groups))
         found = {}
         if special is None:
@@ -169,21 +2197,6 @@ cdef class Behind:
             if exits is not None:
                 for node in exits:
                     found[node] = text
-        return found
-
-    cdef dict special_keys(self, IndependentMask mask, tuple names, object unnamed):
-        """Return {exit node: text} for the names of an object and its written keys without one, at the start of a key.
-
-        PERF: the names are looked up once, not for each set of written keys: 3,000 instructions a mask.
-        """
-        known = self.named_exits.get((mask, id(names)))
-        if known is None:
-            found = {node: text for text in names for node in mask.groups.get(text, ())}
-            # the names are held, so that their id stays theirs
-            known = self.named_exits[mask, id(names)] = found, names
-        found = known[0]
-        if unnamed:
-            found = found | {node: text for text in unnamed for node in mask.groups.get(text, ())}
         return found
 
     cdef object begun(self, int record, int closing):
@@ -224,334 +2237,6 @@ cdef class Behind:
 
 
 # ======================================================================================================================
-# The tokens that go on behind the value of a key, added to a mask without states of the object that they go on in.
-#
-# Behind a value come blanks, a comma and blanks, or the object's bracket.  Blanks and commas are the same in all
-# objects, so they are walked on their own; the state behind the value says whether they may come, and the bracket.
-# States of the object itself are only made where a token goes on to its next key, and behind its bracket those of what
-# lies around.
-#
-#     {"x": _      "",   {},\n   []\n\n  …     8 states of the object behind blanks and commas, which no generation
-#                                              may ever get to; here none
-#
-# Owns: the states of separators; the path of the walk at hand; where walks led that are over.  Borrows: the automaton,
-# which it adds states to; machines, stacks and objects; masks, for their exits; `Behind`; `Walk`, for all that follows.
-# Invariant: what is added is in the mask; all that leaves the text is added, or `leave` says no.
-# Plain twin: `TextEnds.leave_anew`, which walks states of the object; to it is left what is unclear here.
-# PERF: a mask before any value, where the object is new: 22 to 13 µs.
-# ======================================================================================================================
-
-cdef struct Separators:         # of a table, as machine states, and as automaton states that EXIT where they may end
-    int comma_machine, gap_machine  # where a gap is: behind as many blanks as were read
-    int comma, gap
-    uint64_t follow_comma[4]    # the bytes that they go on with
-    uint64_t follow_gap[4]
-
-
-cdef struct MemberEnd:          # of an object that is walked
-    int set, parent             # the keys that are written, and the stack around the object
-    int comma, gap              # states of separators, DEAD: there is no gap
-    int closing, opening        # bytes: the object's bracket, the quote of keys
-    bint closes                 # whether the bracket may come
-    int key, closed             # the states behind the next key's quote, and behind the bracket; UNKNOWN: not asked for
-    uint64_t follow[4]          # the bytes that come next
-
-
-cdef enum:
-    AT_VALUE = 0        # places: a separator, or before one
-    IN_GAP = 1
-    IN_COMMA = 2
-    NOTHING = 0         # what a byte is
-    SEPARATOR = 1
-    BRACKET = 2
-    KEY = 3             # the quote of one
-    UNCLEAR = 4         # two things
-    MOST_NOTED = 1 << 16
-
-
-@final
-cdef class MemberEnds:
-    """Adds the tokens that leave values of keys."""
-
-    cdef Automaton automaton        # borrowed, as the next seven
-    cdef Trie trie
-    cdef Stacks stacks
-    cdef Machines machines
-    cdef Objects objects
-    cdef IndependentMasks masks
-    cdef Behind behind
-    cdef Walk walk
-    cdef Separators marks           # that were last looked at
-    cdef int32_t* path              # (longest + 2,) the states of separators on the way to the node at hand, DEAD: none
-    cdef char* places               # (longest + 2,) which separator they are of
-    cdef Map known                  # mask and separators -> a way of `ways`
-    cdef Ints ways                  # of each its first and its last one in `noted`
-    cdef Ints noted                 # pairs of a trie node and what it ends with: a separator, a key's quote, a bracket
-    cdef list held                  # the masks of ways, which keep their addresses
-
-    def __cinit__(self, Behind behind, Walk walk, IndependentMasks masks):
-        self.behind, self.walk, self.masks, self.automaton = behind, walk, masks, walk.automaton
-        self.trie, self.stacks, self.machines = walk.trie, walk.stacks, walk.machines
-        self.objects = behind.dispatches.objects
-        self.marks.comma_machine = self.marks.gap_machine = -1
-        self.held = []
-        self.path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
-        self.places = <char*>allotted(<size_t>self.trie.longest + 2, 1)
-
-    def __dealloc__(self):
-        released(self.path)
-        map_free(&self.known)
-        ints_free(&self.ways)
-        ints_free(&self.noted)
-        released(self.places)
-
-    cdef int clear(self) except -1:
-        """Forget all states."""
-        self.marks.comma_machine = self.marks.gap_machine = -1
-        self.held = []
-        map_free(&self.known)
-        ints_free(&self.ways)
-        ints_free(&self.noted)
-        return 0
-
-    cdef bint leave(self, MaskBuffer* buffer, IndependentMask mask, int behind) except -1:
-        """Add the tokens that leave a text at any exit and go on in state `behind`; say whether that could be done: it
-        is the place behind the value of a key, and what leaves that need not be noted."""
-        cdef MemberEnd end
-        return mask.exits.size <= MOST_LISTED and self.find(behind, &end) and self.add(buffer, &end, mask)
-
-    cdef bint walk_all(self, MaskBuffer* buffer, int state) except -1:
-        """As `Walk.walk_all`, if a state is the place behind the value of a key; say whether it is."""
-        cdef MemberEnd end
-        return self.find(state, &end) and self.add(buffer, &end, None)
-
-    cdef bint add(self, MaskBuffer* buffer, MemberEnd* end, IndependentMask mask) except -1:
-        """Add the tokens that go on at any exit of a mask, or at the start (None); say whether that could be done.
-
-        PERF: blanks and commas behind a mask's exits are the same in most objects, so where they lead is noted.
-        """
-        cdef uint64_t one = <uint64_t><void*>mask >> 4 if mask is not None else 0   # objects are 16 bytes apart
-        cdef uint64_t other = pair(end.comma, end.gap)
-        one = one << 17 | <uint64_t>end.closes << 16 | end.closing << 8 | end.opening
-        cdef int known = map_get(&self.known, one, other)
-        if known >= 0:
-            self.go_again(buffer, end, known)
-            return True
-        self.noted.size = self.ways.at[self.ways.size - 1] if self.ways.size else 0     # without what was unclear
-        cdef int first = self.noted.size
-        if not (self.walk_roots(buffer, end) if mask is None else self.walk_exits(buffer, end, mask)):
-            return False
-        if self.noted.size + self.ways.size <= MOST_NOTED:
-            map_room(&self.known)
-            ints_room(&self.ways, 2)
-            self.held.append(mask)
-            ints_put(&self.ways, first)
-            ints_put(&self.ways, self.noted.size)
-            map_put(&self.known, one, other, self.ways.size - 2)
-        return True
-
-    cdef int go_again(self, MaskBuffer* buffer, MemberEnd* end, int way) except -1:
-        """Add what was noted."""
-        cdef const int32_t* noted
-        cdef int i
-        for i in range(self.ways.at[way], self.ways.at[way + 1], 2):
-            noted = self.noted.at + i
-            self.go_on(buffer, end, noted[1], noted[0])
-        self.walk.meter.ticks += (self.ways.at[way + 1] - self.ways.at[way]) >> 1
-        return 0
-
-    cdef bint walk_exits(self, MaskBuffer* buffer, MemberEnd* end, IndependentMask mask) except -1:
-        """Add the tokens that go on at any exit of a mask; say whether that could be done."""
-        cdef const int32_t* child
-        cdef int i = 0
-        if not mask.children.size:
-            self.masks.list_children(mask)
-        while i < mask.children.size:
-            child = mask.children.at + i
-            if not end.follow[child[0] >> 6] >> (child[0] & 63) & 1:
-                i = child[3]
-                continue
-            if not self.walk_below(buffer, end, child[2], self.trie.nodes[child[2]].end):
-                return False
-            i += 4
-        return True
-
-    cdef bint walk_roots(self, MaskBuffer* buffer, MemberEnd* end) except -1:
-        """Add the tokens that go on at the start; say whether that could be done."""
-        cdef int byte, at
-        for byte in range(256):
-            at = self.trie.roots[byte]
-            if at >= 0 and end.follow[byte >> 6] >> (byte & 63) & 1:
-                if not self.walk_below(buffer, end, at, self.trie.nodes[at].end):
-                    return False
-        return True
-
-    # -- the place behind a value --------------------------------------------------------------------------------------
-
-    cdef bint find(self, int state, MemberEnd* end) except -1:
-        """Find what a state is the end of, and what may come there; say whether it is the place behind the value of a
-        key: of one object the position that reads its bracket, the comma and the blanks that are there, no more."""
-        cdef const int32_t* at
-        cdef int i, q, place, count, comma = -1, gap = -1
-        if self.walk.bare or self.automaton.states[state].flags:
-            return False
-        count, end.set, end.closes = self.automaton.states[state].count, -1, False
-        if not 2 <= count <= 6:
-            return False
-        at = self.automaton.configurations.at + self.automaton.states[state].first
-        for i in range(0, count, 2):
-            q, place = at[i], self.place_of(end, at[i], at[i + 1])
-            if place < 0:
-                return False
-            if place == q:
-                end.closes = True
-            elif q & 1 and gap < 0:
-                gap = q
-            elif q == self.table_of(end).comma:
-                comma = q
-            else:
-                return False
-        if comma < 0 and not end.closes or self.objects.ways[self.table_of(end).quoting].count != 1:
-            return False
-        end.closing, end.opening = self.table_of(end).closing, self.objects.ways[self.table_of(end).quoting].opening[0]
-        end.key = end.closed = UNKNOWN
-        return self.learn(comma, gap, end) == 0
-
-    cdef int place_of(self, MemberEnd* end, int q, int stack) noexcept:
-        """Return the position that a configuration is, or goes on to when a separator has ended, -1: none of the same
-        object, which it notes."""
-        cdef int first = self.stacks.first.at[stack], place = q, parent = stack
-        if q & 1 or self.machines.at[q >> 1].kind != POSITION:
-            place, parent = self.stacks.frames.at[first], self.stacks.frames.at[first + 2]
-            if self.stacks.first.at[stack + 1] != first + 3 or place < 0 or place & 1:
-                return -1
-            if self.stacks.frames.at[first + 1] >= 0 or self.machines.at[place >> 1].more:
-                return -1
-        cdef const Machine* m = &self.machines.at[place >> 1]
-        if m.kind != POSITION or (m.extra != AFTER if place == q or q & 1 else m.extra != NEXT):
-            return -1
-        if end.set < 0:
-            end.set, end.parent = m.set, parent
-        return place if end.set == m.set and end.parent == parent else -1
-
-    cdef const Table* table_of(self, const MemberEnd* end) noexcept:
-        """Return the object's table, until the next one is added."""
-        return &self.objects.keys.tables[self.objects.keys.sets[end.set].table]
-
-    cdef int learn(self, int comma, int gap, MemberEnd* end) except -1:
-        """Make the states of separators, unless they are those at hand, and note what they go on with."""
-        cdef Separators* marks = &self.marks
-        cdef int i
-        if comma >= 0 and marks.comma_machine != comma:
-            marks.comma_machine = -1
-            marks.comma = self.automaton.enter(comma, OUTSIDE, 0)
-            self.automaton.follow(marks.comma, marks.follow_comma)
-            marks.comma_machine = comma
-        if gap >= 0 and marks.gap_machine != gap:
-            marks.gap_machine = -1
-            marks.gap = self.automaton.enter(gap, OUTSIDE, 0)
-            self.automaton.follow(marks.gap, marks.follow_gap)
-            marks.gap_machine = gap
-        end.comma, end.gap = marks.comma if comma >= 0 else DEAD, marks.gap if gap >= 0 else DEAD
-        memset(end.follow, 0, sizeof(end.follow))
-        for i in range(4):
-            end.follow[i] |= marks.follow_comma[i] if comma >= 0 else 0
-            end.follow[i] |= marks.follow_gap[i] if gap >= 0 else 0
-        if end.closes:
-            end.follow[end.closing >> 6] |= <uint64_t>1 << (end.closing & 63)
-        return 0
-
-    # -- walks ---------------------------------------------------------------------------------------------------------
-
-    cdef bint walk_below(self, MaskBuffer* buffer, MemberEnd* end, int at, int stop) except -1:
-        """Add the tokens of trie nodes [at, stop) that go on behind a value; say whether that could be done.
-
-        Invariant: path[d], places[d] = the state of which separator behind d bytes; at the value itself there is none.
-        """
-        cdef const TrieNode* nodes = self.trie.nodes
-        cdef int base = nodes[at].depth - 1, read, visited = 0
-        self.path[0], self.places[0] = DEAD, AT_VALUE
-        while at < stop:
-            visited += 1
-            read = self.move(end, nodes[at].depth - base, nodes[at].byte)
-            if read == UNCLEAR:
-                return False
-            if read != NOTHING:
-                ints_add(&self.noted, at)
-                ints_add(&self.noted, read)
-                self.go_on(buffer, end, read, at)
-            at = at + 1 if read == SEPARATOR else nodes[at].end
-        self.walk.meter.ticks += visited
-        return True
-
-    cdef int go_on(self, MaskBuffer* buffer, MemberEnd* end, int read, int node) except -1:
-        """Add what goes on at a trie node with the last byte of which something is read."""
-        cdef int state
-        if read == SEPARATOR:
-            buffer_node(buffer, self.trie.nodes, self.trie.ids, node)
-            return 0
-        state = self.closed(end) if read == BRACKET else self.key(end)
-        if state != DEAD:
-            self.walk.enter(buffer, state, node)
-        return 0
-
-    cdef int move(self, MemberEnd* end, int depth, int byte) except -1:
-        """Read a byte at a depth, where all before is read; return what it is, of a separator the state in the path."""
-        cdef int before = self.path[depth - 1], place = self.places[depth - 1], after
-        cdef bint may_end = place == AT_VALUE or self.automaton.states[before].flags & EXITS
-        if place != IN_COMMA:
-            return self.move_on(end, depth, byte, may_end)
-        after = self.automaton.next_state(before, byte)
-        if byte == end.opening and may_end:
-            return UNCLEAR if after != DEAD else KEY
-        self.path[depth], self.places[depth] = after, IN_COMMA
-        return SEPARATOR if after != DEAD else NOTHING
-
-    cdef int move_on(self, MemberEnd* end, int depth, int byte, bint may_end) except -1:
-        """As `move` behind a value and blanks."""
-        cdef int place = self.places[depth - 1], gap = end.gap if place == AT_VALUE else self.path[depth - 1]
-        cdef int blank = self.automaton.next_state(gap, byte) if gap != DEAD else DEAD, comma = DEAD
-        cdef bint closes = may_end and end.closes and byte == end.closing
-        if may_end and end.comma != DEAD:
-            comma = self.automaton.next_state(end.comma, byte)
-        if (blank != DEAD) + (comma != DEAD) + closes > 1:
-            return UNCLEAR
-        if closes:
-            return BRACKET
-        self.path[depth], self.places[depth] = blank if blank != DEAD else comma, IN_GAP if blank != DEAD else IN_COMMA
-        return SEPARATOR if self.path[depth] != DEAD else NOTHING
-
-    cdef int key(self, MemberEnd* end) except -1:
-        """Return the state behind the quote of the next key."""
-        cdef int position
-        if end.key == UNKNOWN:
-            position = self.objects.state(POSITION, end.set, NEXT, False)
-            end.key = self.automaton.next_state(self.automaton.enter(position, end.parent, 0), end.opening)
-        return end.key
-
-    cdef int closed(self, MemberEnd* end) except -1:
-        """Return the state behind the object's bracket."""
-        cdef int position
-        if end.closed == UNKNOWN and self.is_plain(end.parent):
-            end.closed = self.behind.popped(end.parent)
-        elif end.closed == UNKNOWN:
-            position = self.objects.state(POSITION, end.set, AFTER, False)
-            end.closed = self.automaton.next_state(self.automaton.enter(position, end.parent, 0), end.closing)
-        return end.closed
-
-    cdef bint is_plain(self, int stack) noexcept:
-        """Say whether no frame of a stack wants to know what it was that ended."""
-        cdef int i, after
-        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
-            after = self.stacks.frames.at[i]
-            if self.stacks.frames.at[i + 1] >= 0:
-                return False
-            if after >= 0 and not after & 1 and self.machines.at[after >> 1].flags & (DISPATCH | RECORDS):
-                return False
-        return True
-
-
-# ======================================================================================================================
 # The tokens that leave a text, added to a mask: those that end where it does, and those that go on behind it.
 #
 # A context-independent mask says at which trie nodes, its *exits*, tokens leave a text; from the state behind the text
@@ -559,54 +2244,12 @@ cdef class MemberEnds:
 # special ones have their own, and what could tell more is doubted; docs/kernel.md has a table of the `leave_…`
 # functions.
 #
-# Owns: the exits that are apart; what was noted of bases.  Borrows: the buffer of the composer, whose worklist it adds
+# Owns: the exits that are apart.  Borrows: the buffer of the composer, whose worklist it adds
 # to; `Behind`, for the states behind texts; masks, walks, the automaton, stacks, machines and objects; `Dispatches`;
 # the trie.
 # Invariant: what is added, and not doubted, is in the mask.
 # Plain twin: `plain.PlainKernel.mask`, which walks all tokens.
 # ======================================================================================================================
-
-cdef enum:
-    KEPT = 200          # bytes that is known to have been left once takes
-
-
-@final
-cdef class Leavings:
-    """What a walk behind some exits adds to a buffer: tokens, and texts that are put off."""
-
-    cdef Ints words                 # pairs (word, its bits): the tokens
-    cdef Ints names                 # as in a worklist
-    cdef Ints texts
-
-    def __dealloc__(self):
-        ints_free(&self.words)
-        ints_free(&self.names)
-        ints_free(&self.texts)
-
-    cdef long size(self) noexcept:
-        """Return the bytes that it takes."""
-        return sizeof(Leavings) + 4 * (<long>self.words.room + self.names.room + self.texts.room)
-
-    cdef int add(self, MaskBuffer* buffer) except -1:
-        """Add it to a buffer."""
-        buffer_words(buffer, &self.words)
-        ints_extend(&buffer.todo.names, &self.names)
-        ints_extend(&buffer.todo.texts, &self.texts)
-        return 0
-
-
-cdef Leavings noted(MaskBuffer* buffer):
-    """Return what a walk has added to an empty buffer."""
-    cdef Leavings made = Leavings()
-    cdef int i
-    for i in range(buffer.words):
-        if buffer.bits[i]:
-            ints_add(&made.words, i)
-            ints_add(&made.words, <int32_t>buffer.bits[i])
-    ints_extend(&made.names, &buffer.todo.names)
-    ints_extend(&made.texts, &buffer.todo.texts)
-    return made
-
 
 @final
 cdef class TextEnds:
@@ -617,42 +2260,20 @@ cdef class TextEnds:
     cdef Dispatches dispatches
     cdef Walk walk
     cdef IndependentMasks masks
-    cdef Unions unions
     cdef Automaton automaton
     cdef Trie trie
     cdef Objects objects
     cdef Stacks stacks
     cdef Machines machines
-    cdef MemberEnds members         # owned, as all that follows
-    cdef Ints apart                 # exits behind which not all is as behind the others
-    cdef list left                  # (base, None or `Leavings`) of each (base's address, state behind)
-    cdef Map left_ids
-    cdef long bytes                 # that these take
-    cdef MaskBuffer noting          # what they are noted in; else empty
+    cdef Ints apart                 # owned: exits behind which not all is as behind the others
 
-    def __cinit__(self, Behind behind, Dispatches dispatches, FiniteTexts finite, Unions unions):
+    def __cinit__(self, Behind behind, Dispatches dispatches, FiniteTexts finite):
         self.behind, self.dispatches, self.walk, self.masks = behind, dispatches, finite.walk, finite.masks
         self.automaton, self.trie, self.objects = finite.automaton, finite.trie, dispatches.objects
-        self.stacks, self.machines, self.unions = dispatches.stacks, dispatches.machines, unions
-        self.members, self.left = MemberEnds(behind, finite.walk, finite.masks), []
-        buffer_begin(&self.noting, self.trie.words)
+        self.stacks, self.machines = dispatches.stacks, dispatches.machines
 
     def __dealloc__(self):
         ints_free(&self.apart)
-        map_free(&self.left_ids)
-        buffer_end(&self.noting)
-
-    cdef int clear(self) except -1:
-        """Forget what refers to states."""
-        map_free(&self.left_ids)
-        self.left, self.bytes = [], 0
-        return self.members.clear()
-
-    cdef int drop(self, MaskBuffer* buffer) noexcept:
-        """Leave nothing half done behind, where an operation ended by an exception; go on with a composer's buffer."""
-        buffer_clear(&self.noting)
-        self.buffer = buffer
-        return 0
 
     cdef int end_all(self, IndependentMask mask, const Ints* apart) except -1:
         """Add the tokens that end at any exit that is not `apart`."""
@@ -664,38 +2285,12 @@ cdef class TextEnds:
 
     cdef int leave_all(self, IndependentMask mask, int behind, const Ints* apart) except -1:
         """Add the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
-        if (mask.base is not None and mask.base.exits.size == mask.exits.size and apart == NULL
-                and not self.walk.bare):
-            return self.leave_again(mask, behind)
-        return self.leave_anew(mask, behind, apart)
-
-    cdef int leave_again(self, IndependentMask mask, int behind) except -1:
-        """As `leave_all` for a mask that has all exits of its base, as those have that differ in a count: what leaves
-        them is the same, and the second time is noted for all others."""
-        cdef MaskBuffer* buffer = self.buffer
-        cdef int known = map_get(&self.left_ids, <size_t><void*>mask.base, behind)
-        if known < 0:
-            self.left.append((mask.base, None))     # which holds the base, so that its address stays its own
-            map_put(&self.left_ids, <size_t><void*>mask.base, behind, len(self.left) - 1)
-            self.bytes += KEPT
-            return self.leave_anew(mask, behind, NULL)
-        if self.left[known][1] is None:
-            self.buffer = &self.noting
-            self.leave_anew(mask, behind, NULL)
-            self.left[known] = mask.base, noted(self.buffer)
-            self.bytes += (<Leavings>self.left[known][1]).size()
-            self.drop(buffer)
-        self.walk.meter.ticks += (<Leavings>self.left[known][1]).words.size
-        return (<Leavings>self.left[known][1]).add(buffer)
-
-    cdef int leave_anew(self, IndependentMask mask, int behind, const Ints* apart) except -1:
-        """As `leave_all`, by walks."""
         cdef const TrieNode* nodes = self.trie.nodes
         cdef const int32_t* child
         cdef int i, node
         cdef uint64_t follow[4]
         cdef const uint64_t* below
-        if not mask.exits.size or (apart == NULL or not apart.size) and self.members.leave(self.buffer, mask, behind):
+        if not mask.exits.size:
             return 0
         self.automaton.follow(behind, follow)
         if mask.exits.size <= MOST_LISTED:
@@ -841,7 +2436,7 @@ cdef class TextEnds:
         if behind.exits.size:
             ended = self.behind.value(after, parent)
         if mask.exits.size == key.exits.size and not apart.size:
-            self.unions.add(self.buffer, behind, NULL)
+            buffer_mask(self.buffer, behind, NULL)
             return self.walk_exits(behind, 0, behind.exits.size, ended)
         for at in range(mask.exits.size):
             if is_apart(apart, mask.exits.at[at]):
@@ -925,7 +2520,7 @@ cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
 #     state that others are like ── shared mask ──► tokens, and exits ── walk from the state behind the member ──►
 # tokens
 #
-# Owns: the buffer, the finished masks, `Behind`, `TextEnds`, `Unions`.  Borrows: automaton
+# Owns: the buffer, the finished masks, `Behind`, `TextEnds`.  Borrows: automaton
 # and machines, stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
 # Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks that
 # differ from one base in the same blocks are one block of memory; between masks the buffer is empty.
@@ -959,7 +2554,6 @@ cdef class Composer:
     cdef Map ids                    # digest -> a state with such a mask
     cdef long bytes                 # that finished masks take; an estimate
     cdef Behind behind
-    cdef Unions unions
     cdef TextEnds ends
 
     def __cinit__(self, Dispatches dispatches, FiniteTexts finite, stop):
@@ -967,8 +2561,7 @@ cdef class Composer:
         self.automaton, self.trie, self.meter = finite.automaton, finite.trie, finite.meter
         self.stacks, self.machines = dispatches.stacks, dispatches.machines
         self.positions, self.stop, self.behind = finite.positions, stop, Behind(dispatches, self.automaton)
-        self.unions = Unions(self.meter, self.masks.store, self.masks.builder.counter, self.trie.words)
-        self.ends = TextEnds(self.behind, dispatches, finite, self.unions)
+        self.ends = TextEnds(self.behind, dispatches, finite)
         self.ends.buffer = &self.buffer
         buffer_begin(&self.buffer, self.trie.words)
 
@@ -986,14 +2579,11 @@ cdef class Composer:
         self.release()
         self.bytes = 0
         self.behind.clear()
-        self.ends.clear()
-        self.unions.clear()
         return self.walk.clear()
 
     cdef int drop(self) noexcept:
         """Leave nothing half done behind, where an operation ended by an exception."""
         buffer_clear(&self.buffer)
-        self.ends.drop(&self.buffer)
         self.walk.bare = False
         return self.finite.drop()
 
@@ -1040,7 +2630,7 @@ cdef class Composer:
         cdef int light = self.walk.light_state(state)
         if light != state:
             self.walk.put_off(&self.buffer, state, -1)
-        if light != DEAD and not self.ends.members.walk_all(&self.buffer, light):
+        if light != DEAD:
             self.walk.walk_all(&self.buffer, light)
         return self.add_all()
 
@@ -1127,9 +2717,9 @@ cdef class Composer:
         if node >= 0:
             buffer_tokens(&self.buffer, mask.tokens.at, mask.tokens.size)
         elif recording and closing >= 0:
-            self.unions.add(&self.buffer, mask, self.masks.inside(mask))
+            buffer_mask(&self.buffer, mask, self.masks.inside(mask))
         else:
-            self.unions.add(&self.buffer, mask, mask.bits)
+            buffer_mask(&self.buffer, mask, mask.bits)
         behind = self.behind.popped(stack)
         if behind != DEAD:
             if node >= 0 or recording and closing >= 0:
@@ -1457,8 +3047,7 @@ cdef class Kernel:
     cdef long held(self) noexcept:
         """Return an estimate of the memory that the parts hold and that bounds them."""
         return (self.root_bytes + self.languages.bytes + self.stacks.bytes + self.machines.bytes
-                + self.objects.keys.bytes + self.automaton.bytes + self.composer.bytes
-                + self.composer.ends.bytes)
+                + self.objects.keys.bytes + self.automaton.bytes + self.composer.bytes)
 
     cdef bint full(self) noexcept:
         return self.gone or self.bytes > self.max_bytes
@@ -1542,251 +3131,27 @@ cdef class Kernel:
 
 
 # ======================================================================================================================
-# Finished masks, copied into the rows of a batch without the GIL; where there is much to copy, by two threads.
-#
-#     who calls     IDLE -> CALLED, collects masks -> OFFERED, takes rows until none is left -> IDLE; waits, where
-# JOINED
-#     the helper    sleeps    `-> looks at the stage ---> JOINED, takes rows until none is left -> IDLE; sleeps
-#
-# Masks of 256 sequences over 128,000 tokens are 4 MB, which one core writes at the speed of its path to memory.  A
-# second core has its own.  Nobody waits for it to come: who calls takes rows until none is left, and then waits only
-# for the rows that the helper has begun.
-#
-# Owns: the helper, one thread of the process.  It starts with the first large batch, touches no object of Python, and
-# is never told to end.  Borrows: the rows of a batch, until `copy_rows` returns.
-# Invariant: the helper looks at a batch between JOINED and IDLE only, and releases `finished` once for each time that
-# it joined.  `is_taken` is read and written under the GIL: one batch at a time has the helper, others are copied alone.
-# Plain twin: `copy_some` without a helper; compared in tests/test_batches.py.
-# ======================================================================================================================
-
-cdef struct Row:
-    const Mask* mask            # NULL: nothing is allowed
-    int32_t* words
-
-
-cdef extern from *:
-    """
-    #if defined(_MSC_VER)
-    #include <intrin.h>
-    #define atomic_value(at) (*(volatile long *)(at))
-    #define atomic_set(at, fresh) ((void)_InterlockedExchange((volatile long *)(at), (fresh)))
-    #define atomic_more(at, count) _InterlockedExchangeAdd((volatile long *)(at), (count))
-    #define atomic_turn(at, old, fresh) (_InterlockedCompareExchange((volatile long *)(at), (fresh), (old)) == (old))
-    #else
-    #define atomic_value(at) __atomic_load_n((at), __ATOMIC_ACQUIRE)
-    #define atomic_set(at, fresh) __atomic_store_n((at), (fresh), __ATOMIC_RELEASE)
-    #define atomic_more(at, count) __atomic_fetch_add((at), (count), __ATOMIC_ACQ_REL)
-    static inline int atomic_turn(int *at, int old, int fresh) {
-        return __atomic_compare_exchange_n(at, &old, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    }
-    #endif
-    #if defined(__linux__)
-    #include <sched.h>
-    #include <unistd.h>
-    #define cpu_of_thread() sched_getcpu()
-    static void leave_cpu(int cpu) {            /* for any other one that the process may use */
-        cpu_set_t others;
-        if (!sched_getaffinity(getpid(), sizeof others, &others)) {
-            CPU_CLR(cpu, &others);
-            sched_setaffinity(0, sizeof others, &others);
-        }
-    }
-    #else
-    #define cpu_of_thread() (-1)
-    #define leave_cpu(cpu) ((void)(cpu))
-    #endif
-    """
-    int atomic_value(int* at) noexcept nogil
-    void atomic_set(int* at, int fresh) noexcept nogil
-    int atomic_more(int* at, int count) noexcept nogil                  # add, return what was there
-    bint atomic_turn(int* at, int old, int fresh) noexcept nogil        # old to fresh, where it is old
-    int cpu_of_thread() noexcept nogil
-    void leave_cpu(int cpu) noexcept nogil
-
-
-cdef extern from "pythread.h":
-    unsigned long start_thread "PyThread_start_new_thread"(void (*run)(void*) noexcept nogil, void* argument)
-
-
-cdef enum:
-    IDLE = 0
-    CALLED = 1                  # a batch is to come
-    OFFERED = 2
-    JOINED = 3
-    WORTH = 1 << 20             # bytes of a batch from which on it is worth to wake a thread
-    AT_ONCE = 4                 # rows that a thread takes: some 3 µs
-    GLANCES = 20_000            # at the stage, before who waits for another one sleeps: some 20 µs
-
-
-cdef struct Batch:
-    Row* rows
-    int count
-    int words
-    int next                    # row that nobody has taken
-
-
-cdef struct Helper:
-    Batch batch
-    int stage
-    int cpu                     # of who called last
-    PyThread_type_lock ready    # released by `wake`
-    PyThread_type_lock finished
-    int woken                   # `ready` is released, or the helper has not said yet that it has it
-    int batches                 # that it has joined
-
-
-cdef Helper* helper = NULL
-cdef bint is_taken = False      # the helper, by a batch
-cdef bint is_alone = False      # no helper can be had
-
-
-cdef int call_helper(int count, int words) except -1:
-    """Wake the helper, who takes as long to come as it takes to collect masks; under the GIL."""
-    if 4 * <size_t>words * count >= WORTH and not is_taken and find_helper():
-        atomic_set(&helper.cpu, cpu_of_thread())
-        atomic_set(&helper.stage, CALLED)
-        wake(helper)
-    return 0
-
-
-cdef int copy_rows(Row* rows, int count, int words) except -1:
-    """Write all rows; called with the GIL, which is free meanwhile."""
-    global is_taken
-    cdef Batch batch
-    batch.rows, batch.count, batch.words, batch.next = rows, count, words, 0
-    if 4 * <size_t>words * count < WORTH or is_taken or not find_helper():
-        with nogil:
-            copy_some(&batch)
-        return 0
-    is_taken = True
-    with nogil:
-        copy_together(helper, &batch)
-    is_taken = False
-    return 0
-
-
-cdef int copy_some(Batch* batch) noexcept nogil:
-    """Write rows until none is left that nobody has taken."""
-    cdef int i, at = atomic_more(&batch.next, AT_ONCE)
-    while at < batch.count:
-        for i in range(at, min(at + AT_ONCE, batch.count)):
-            if batch.rows[i].mask == NULL:
-                memset(batch.rows[i].words, 0, 4 * <size_t>batch.words)
-            else:
-                unpack(batch.rows[i].mask, batch.words, <uint32_t*>batch.rows[i].words)
-        at = atomic_more(&batch.next, AT_ONCE)
-    return 0
-
-
-cdef int copy_together(Helper* other, const Batch* batch) noexcept nogil:
-    """Offer a batch to the helper, write what it leaves, and wait until it has written what it began."""
-    other.batch = batch[0]
-    atomic_set(&other.stage, OFFERED)
-    wake(other)
-    copy_some(&other.batch)
-    if atomic_turn(&other.stage, OFFERED, IDLE):
-        return 0
-    glance(&other.stage, JOINED)
-    PyThread_acquire_lock(other.finished, WAIT_LOCK)
-    return 0
-
-
-cdef int wake(Helper* other) noexcept nogil:
-    """Wake the helper, where nobody has: a lock that is free must not be released."""
-    if atomic_turn(&other.woken, 0, 1):
-        PyThread_release_lock(other.ready)
-    return 0
-
-
-cdef int glance(int* stage, int now) noexcept nogil:
-    """Return when a stage is another one, or some time has passed."""
-    cdef int i
-    for i in range(GLANCES):
-        if atomic_value(stage) != now:
-            break
-    return 0
-
-
-cdef void help(void* given) noexcept nogil:
-    """Be a helper.
-
-    PERF: Linux may wake it on the core of who called, above all where the others are virtual and halted; there it
-    would only stand in the way.
-    """
-    cdef Helper* own = <Helper*>given
-    cdef int cpu
-    while PyThread_acquire_lock(own.ready, WAIT_LOCK):
-        atomic_turn(&own.woken, 1, 0)
-        cpu = cpu_of_thread()
-        if cpu == atomic_value(&own.cpu):
-            leave_cpu(cpu)
-        glance(&own.stage, CALLED)
-        if atomic_turn(&own.stage, OFFERED, JOINED):        # else who called has done it all, or is not so far
-            own.batches += 1
-            copy_some(&own.batch)
-            atomic_set(&own.stage, IDLE)
-            PyThread_release_lock(own.finished)
-
-
-cdef bint find_helper() except -1:
-    """Say whether there is a helper; start one, where there is a core for it."""
-    global helper, is_alone
-    cdef Helper* fresh
-    if helper != NULL or is_alone:
-        return not is_alone
-    is_alone = True
-    if cores() > 1:
-        fresh = new_helper()
-        if fresh != NULL and start_thread(help, fresh) != <unsigned long>-1:
-            helper, is_alone = fresh, False
-    return not is_alone
-
-
-cdef Helper* new_helper() noexcept:
-    """Return a helper that sleeps, NULL where there is no memory for it; the system's, since it is never given back."""
-    cdef Helper* fresh = <Helper*>PyMem_RawCalloc(1, sizeof(Helper))
-    if fresh != NULL:
-        fresh.ready, fresh.finished = PyThread_allocate_lock(), PyThread_allocate_lock()
-        if fresh.ready == NULL or fresh.finished == NULL:
-            return NULL
-        PyThread_acquire_lock(fresh.ready, WAIT_LOCK)
-        PyThread_acquire_lock(fresh.finished, WAIT_LOCK)
-    return fresh
-
-
-def cores():
-    """Return how many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except (AttributeError, OSError):       # not Linux, or not to be told
-        return os.cpu_count() or 1
-
-
-def batches_of_helper():
-    """Return how many batches the helper has joined, -1 where there is none; for tests."""
-    return -1 if helper == NULL else helper.batches
-
-
-def forget_helper():
-    """Begin anew, as the child of a fork must, in which there is no helper; elsewhere no batch may be under way.
-
-    The helper's memory is left: where it is still there, it waits on.
-    """
-    global helper, is_taken, is_alone
-    helper, is_taken, is_alone = NULL, False, False
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget_helper)
-
-
-# ======================================================================================================================
-# Batches: the masks of many sequences at once, copied without the GIL.
+# Batches: the masks of many sequences at once, copied without the GIL.  Refused: a second thread to copy with, which
+# took 0.1 of 0.2 ms off a batch of 256 masks over 128,000 tokens, 4 MB.
 #
 # Owns: nothing.  Borrows: the kernels of the sequences, which it pins while it copies, so that none is emptied
 # meanwhile.
 # Plain twin: `Kernel.fill`, row by row; compared in tests/test_engine.py.
 # ======================================================================================================================
+
+cdef struct MaskRow:
+    const Mask* mask            # NULL: nothing is allowed
+    int32_t* words
+
+
+cdef void copy_rows(const MaskRow* rows, int count, int words) noexcept nogil:
+    cdef int i
+    for i in range(count):
+        if rows[i].mask == NULL:
+            memset(rows[i].words, 0, 4 * <size_t>words)
+        else:
+            unpack(rows[i].mask, words, <uint32_t*>rows[i].words)
+
 
 def fill_rows(list matchers, object bitmask, type kind):
     """Write the mask of matcher i into row i of a bitmask: new masks one by one, then all copies without the GIL.
@@ -1798,7 +3163,7 @@ def fill_rows(list matchers, object bitmask, type kind):
     cdef int i, state, words = -1, count = len(matchers)
     cdef list path, left = [], pinned = []
     cdef Kernel kernel
-    cdef Row* rows = <Row*>cleared(<size_t>count + 1, sizeof(Row))
+    cdef MaskRow* rows = <MaskRow*>cleared(<size_t>count + 1, sizeof(MaskRow))
     try:
         for i in range(count):
             matcher = matchers[i]
@@ -1811,7 +3176,6 @@ def fill_rows(list matchers, object bitmask, type kind):
             pinned.append(kernel)
             if words < 0:
                 words = kernel.trie.words
-                call_helper(count, words)
             if kernel.trie.words != words:
                 raise misfit(bitmask, i, kernel.trie.words)
             if kernel.full() or type(matcher) is not kind:
@@ -1825,7 +3189,8 @@ def fill_rows(list matchers, object bitmask, type kind):
                         left.append(i)
         for i in range(count):
             rows[i].words = bitmask_row(bitmask, words, i)
-        copy_rows(rows, count, words)
+        with nogil:
+            copy_rows(rows, count, words)
     finally:
         for kernel in pinned:
             kernel.pins -= 1
@@ -1991,11 +3356,6 @@ def behind(Kernel kernel, int stack):
     """Return the automaton state in which a text above a stack has just ended."""
     _number(stack, kernel.stacks.first.size - 1, "stack")
     return _within(kernel, lambda: _behind(kernel, stack))
-
-
-def unions(Kernel kernel):
-    """Return how many unions of masks there are that masks of a kernel are based on."""
-    return len(kernel.composer.unions.masks)
 
 
 def _expand(Kernel kernel, int machine):

@@ -97,7 +97,6 @@ class Kernels:
         self.rehearsed: WeakKeyDictionary[Any, dict[Hashable, int]] = WeakKeyDictionary()
         # by kernel: the starts that something was made for ahead of a generation
         self.prepared: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()
-        self.branches: Any = None  # of the trie, see `Branches`
         self.met_schema = False  # whether anything was, in any kernel
 
     def clear(self) -> None:
