@@ -2009,6 +2009,7 @@ cdef class FiniteTexts:
 # A whole mask in the making: the first one that is added becomes its base, others are added word by word.
 #
 # Refused: the union of two masks that come together time and again, kept as one: requests took as long without it.
+# ======================================================================================================================
 
 cdef enum:
     FEW = 16            # numbers of pairs (word, bits) that are as soon added
