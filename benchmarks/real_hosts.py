@@ -10,7 +10,7 @@ jsonschema, `re`, the formats' readers.
     past       something comes behind its end
     wrong      it is something else
 
-    python -m constrained.benchmarks.real_hosts [--host vllm] [--requests 500] [--hostile 50] [--backend] [--json]
+    python -m constrained.benchmarks.real_hosts [--host vllm] [--requests 500] [--hostile 50] [--backend | --drafts]
 
 Hosts: vllm (`LLMEngine`, the logits processor; --backend: its structured outputs), mlx (`stream_generate`), llama-cpp
 (`Llama.generate`).  The model is the embedded one, saved as its users would have it.  Exit status 1 where anything is
@@ -52,6 +52,7 @@ ENGINE: dict[str, Any] = {
     "num_gpu_blocks_override": 20, "disable_log_stats": False, "seed": 0,
     "structured_outputs_config": {"backend": "guidance"},
 }  # fmt: skip
+DRAFTS = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3, "prompt_lookup_min": 1}
 PROCESSOR = "constrained.integrations.vllm:GrammarProcessor"
 RED = '["red"]'
 Ids = Sequence[int]
@@ -134,7 +135,8 @@ def verdict(asked: Asked, ids: Ids, ends: Ids, vocabulary: Vocabulary) -> str:
     if end is not None and end < len(ids) - 1:
         return "past"
     try:
-        right = asked.is_right(vocabulary.decode(ids[:end]).decode())
+        # what is free may be no UTF-8
+        right = asked.is_right(vocabulary.decode(ids[:end]).decode(errors="strict" if asked.request else "replace"))
     except (ValueError, ConstrainedError):
         right = False
     return "whole" if right else "cut" if end is None else "wrong"
@@ -292,6 +294,7 @@ def vllm_rows(
         "requests": count, **told, "kinds": dict(Counter(asked.kind for asked in good.values())), "hostile": bad,
         "hostile refused": refused, "hostile answered": len(answers) - len(good) - refused, "failed": failed,
         "preemptions": engine.metric("num_preemptions"), "prefix cache hits": engine.metric("prefix_cache_hits"),
+        "draft tokens": engine.metric("spec_decode_num_draft_tokens"),
     }  # fmt: skip
 
 
@@ -429,13 +432,17 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=500)
     parser.add_argument("--hostile", type=int, default=50)
     parser.add_argument("--backend", action="store_true", help="vLLM's structured outputs in place of the processor")
+    parser.add_argument("--drafts", action="store_true", help="vLLM's structured outputs, with drafts of n-grams")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     told = parser.parse_args()
     folder = saved_model()
     if told.host == "vllm":
-        engine = Vllm(folder, logits_processors=[PROCESSOR])
-        rows = vllm_rows(engine, told.requests, told.hostile, told.seed, backend=told.backend)
+        # this runner takes no processors beside drafts, and says so
+        options: dict[str, Any] = {"speculative_config": DRAFTS} if told.drafts else {"logits_processors": [PROCESSOR]}
+        kinds = ("json", "regex", "choice") if told.drafts else ()
+        engine, backend = Vllm(folder, **options), told.backend or told.drafts
+        rows = vllm_rows(engine, told.requests, told.hostile, told.seed, backend=backend, kinds=kinds)
         found = {"host": f"vLLM {engine.version}", **rows}
     else:
         rows, package = ONE_BY_ONE[told.host]
