@@ -4,6 +4,7 @@ Each finds the calls in the text of a turn as its original does, where nothing i
 between tags is a text to `tagged`; the originals make values of it by the types of the tool's schema.  Habits of
 theirs that take from strings what templates write there are left out: several read the word null as nothing where a
 string is asked for, SGLang's of MiMo ``&lt;`` as ``<``, vLLM's of Seed-OSS and MiniMax M2 no white space at the ends.
+`templated` is transformers' ``parse_response``, given what the response templates of its tests say of calls.
 """
 
 from __future__ import annotations
@@ -334,3 +335,46 @@ READERS: dict[str, Callable[[str], Calls]] = {
     **MARKED,
     "internlm2-legacy": lambda text: internlm2(text, "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_141]"),
 }
+
+
+def _fields(opens: str, close: str, name: str | None, arguments: str, **more: Any) -> dict[str, Any]:
+    """Return a response template that finds calls; None: a call is JSON as OpenAI has it."""
+    function = "{content}" if name is None else {"name": name, "arguments": arguments}
+    calls = {"open_pattern": opens, "close": close, "content": "json", "repeats": True, **more}
+    calls["transform"] = {"type": "function", "function": function}
+    return {"start_anchor": "\0", "fields": {"thinking": {"open": "<think>", "close": "</think>"}, "tool_calls": calls}}
+
+
+_JSON_TEMPLATE = _fields("<tool_call>", "</tool_call>", None, "")
+_COHERE_TEMPLATE = _fields(
+    r"<\|START_ACTION\|>", "<|END_ACTION|>", "{tool_name}", "{parameters}", transform_each=True, repeats=False
+)
+_QWEN_TEMPLATE = _fields(
+    r"<tool_call>\s*<function=(?P<name>\w+)>", "</tool_call>", "{name}", "{content}", content="xml-inline",
+    content_args={
+        "tag_pattern": r"<parameter=(?P<key>\w+)>\s*(?P<value>.*?)\s*</parameter>",
+        "value_parser": {"name": "json", "args": {"allow_non_json": True}},
+    },
+)  # fmt: skip
+TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {  # and the turns that they misread, as the notes of the format say
+    **dict.fromkeys(("hermes", "qwen2.5", "qwen3", "qwen3-2507"), (_JSON_TEMPLATE, "$^")),
+    **dict.fromkeys(("command-a", "command-r7b"), (_COHERE_TEMPLATE, "$^")),
+    **dict.fromkeys(("qwen3-coder", "qwen3.5"), (_QWEN_TEMPLATE, r"<parameter=\w+>\n\s|\s\n</parameter>")),
+    "gemma-4": (
+        _fields(
+            r"<\|tool_call>call:(?P<name>\w+)", "<tool_call|>", "{name}", "{content}",
+            content_args={"unquoted_keys": True, "string_delims": [['<|"|>', '<|"|>']]},
+        ), "[\x01\x02]"),
+    "gpt-oss": (
+        _fields(
+            r"<\|channel\|>commentary to=functions\.(?P<name>\w+).*?<\|message\|>", "<|call|>", "{name}", "{content}"
+        ), r" to=functions[^<]*<\|channel\|>"),
+}  # fmt: skip
+
+
+def templated(name: str, text: str, tools: Any) -> Calls:
+    """Return the calls that transformers' ``parse_response`` finds in a turn of a format."""
+    from transformers.utils.chat_parsing import parse_response
+
+    found = parse_response(text, TEMPLATES[name][0], prefix="", tools=tools).get("tool_calls", ())
+    return [(call["function"]["name"], call["function"]["arguments"]) for call in found]

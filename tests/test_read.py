@@ -19,7 +19,7 @@ from constrained import ChatFormat, ConstrainedError, Grammar, GrammarError, Lim
 from constrained.formats import Message, ToolCall
 from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.definition import ENTRY
-from constrained.formats.payload import Fault, JsonReader, KeywordsReader, judge
+from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.payload.judge import compact
 from constrained.formats.payload.value_reader import Ahead
 from constrained.formats.read.inputs import split_text
@@ -425,30 +425,6 @@ def test_options_that_ask_for_nothing_are_taken_by_every_format(name):
     assert chat.parse(text, **neutral) == chat.parse(text)
     with pytest.raises(GrammarError, match="environment"):
         chat.parse(text, environment=False)
-
-
-@pytest.mark.parametrize("value", [
-    {"a": [1, 2.5, None, True, 'é\n\u2028"'], "": {}}, [], "x", 10**30, [[[]]], {"a": Decimal("1E+400")}, 10**5000,
-], ids=["all kinds", "empty", "text", "integer", "nested", "decimal", "long integer"])
-def test_arguments_are_written_alike_without_the_encoder_that_python_may_lack(value, monkeypatch):
-    expected = compact(value)
-    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
-    monkeypatch.setattr(judge, "_encoded", judge._encoder())
-    assert compact(value) == expected
-
-
-_NUMBERS = {"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer", "maximum": 99}}}}
-
-
-@pytest.mark.parametrize(("last", "fits"), [(7, True), (99, True), (100, False), ("7", False)])
-def test_long_arguments_are_read_in_pieces_as_a_matcher_reads_them(last, fits, monkeypatch):
-    """A megabyte of arguments was read by a matcher, byte by byte; the matcher is the twin now."""
-    judged, arguments = judge.Judge(_NUMBERS), {"n": [1, 22, 3] * 200 + [last]}
-    written = judge.compact(arguments).encode()
-    assert judged._walks(judged._constraint, written) is fits
-    monkeypatch.setattr(judge.Judge, "_walks", lambda *_: False)
-    assert judge._reads(judged._constraint, written) is fits
-    assert (judged.misfit(arguments) is None) is fits
 
 
 PAD = "<|finetune_right_pad_id|>"

@@ -35,7 +35,7 @@ def test_words_are_read_and_written_in_a_few_calls_a_character(name, text):
     chat = ChatFormat.load(name)
     messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": text.strip()}]
     chat.render_text(messages)
-    assert _counted(lambda: chat.render_text(messages)) < 5 * len(text)
+    assert _counted(lambda: chat.render_text(messages)) < 8 * len(text)
 
 
 def test_tokens_of_long_messages_are_counted():

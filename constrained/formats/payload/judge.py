@@ -15,17 +15,16 @@ Numbers that no machine writes (non-finite) do not occur: the readers refuse the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 import jsonschema
 from jsonschema.exceptions import best_match
 
 from constrained.engine.compiled import CompiledGrammar, compile_grammar
-from constrained.engine.plain import DEAD
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, SchemaError, UnsupportedSchema
 from constrained.grammar import Embedded, Grammar, Rule
@@ -38,7 +37,7 @@ from constrained.schema.reading.document import NOTHING, pointer_of
 from constrained.schema.reading.keywords import OTHER_KEYS
 from constrained.schema.surfaces.tags import KINDS, kinds_of
 from constrained.schema.values import ALWAYS, Conj, Value
-from constrained.work import Budget, Preempted, begin, current, metered, spend, thread
+from constrained.work import Budget, current, metered, spend
 
 # -- types -------------------------------------------------------------------------------------------------------------
 
@@ -146,8 +145,6 @@ _OTHERS = "additionalProperties"
 _PER_CHECK = 20  # units of work for a keyword and a value, as `jsonschema` checks them
 _PER_UNIT = 4  # units for one of a machine's: a step by a single byte is no more than its bookkeeping
 _FOR_WORDS = 200_000  # units of work
-_PIECE = 256  # bytes of arguments that are read in one step
-_QUICKLY = 10_000  # units of a machine's work for longer arguments, before a matcher reads them byte by byte
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +170,7 @@ class Judge:
         if self._constraint is None:
             return self._worded(arguments)
         written = compact(arguments).encode()
-        if _reads(self._constraint, written) or self._walks(self._constraint, written):
+        if self._walks(self._constraint, written):
             return None
         unknown = Misfit("", None, None, "the tool's schema does not allow them", "arguments that fit the schema")
         return self._worded(arguments) or unknown
@@ -224,28 +221,6 @@ class Judge:
         return Misfit(_pointer(map(str, path)), _OTHERS, place, _short(because), _one_of(at.keys()), unknown=True)
 
 
-def _reads(constraint: CompiledGrammar, text: bytes) -> bool:
-    """Return whether a text is a word; False: a matcher has to tell, as where it takes much work.
-
-    PERF: 16 bytes 1 µs, with a matcher 5; a megabyte a tenth of what a matcher takes.
-    """
-    outer, mine = thread.budget, Budget(_QUICKLY) if len(text) > _PIECE else None
-    try:
-        begin(mine or constraint.budget)
-        kernel, state = constraint.place()
-        for at in range(0, len(text), _PIECE):
-            if state == DEAD or kernel.is_full():
-                return False
-            state = kernel.step_bytes(state, text[at : at + _PIECE])
-        return kernel.is_final(state)
-    except (Preempted, LimitExceeded):
-        return False
-    finally:
-        thread.budget = outer
-        if mine is not None:
-            spend((_QUICKLY - mine.left) * _PER_UNIT)
-
-
 @lru_cache(maxsize=1)
 def _bytes() -> Vocabulary:
     return Vocabulary([bytes([byte]) for byte in range(256)])
@@ -260,23 +235,7 @@ def _machine(schema: Mapping[str, Any], closed: bool) -> _Machine:
         return _Machine(None)
 
 
-def _refused(value: Any) -> NoReturn:
-    raise TypeError(value)
-
-
-def _encoder() -> Callable[[Any], str]:
-    """Return what writes a value of `json`'s own types.
-
-    PERF: `JSONEncoder.encode` makes its encoder anew for every value: a short one 1.6 -> 0.6 µs.
-    """
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-    pieces = make(None, _refused, json.encoder.encode_basestring, None, ":", ",", False, False, True)
-    return lambda value: "".join(pieces(value, 0))
-
-
-_encoded = _encoder()
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def compact(value: Any) -> str:

@@ -34,7 +34,6 @@ from constrained.work import spend
 MOST_STATES = 20_000  # of one network; counted repeats may have any number
 _MOST_SPELLED = 24  # characters of a text that shows what could have come
 Ranges = tuple[tuple[int, int], ...]
-_UNKNOWN = re.compile("")  # stands for a run that nobody has asked for
 
 
 class PatternState:
@@ -42,7 +41,7 @@ class PatternState:
     ranges.
     """
 
-    __slots__ = ("accepts", "ranges", "stays", "_edges", "_lows", "_known", "_patterns", "_run")
+    __slots__ = ("accepts", "ranges", "stays", "_edges", "_lows", "_known", "_patterns")
 
     def __init__(self, language: Language, patterns: Patterns) -> None:
         self.accepts = bool(language.accepts)
@@ -51,7 +50,6 @@ class PatternState:
         self.ranges: Ranges = tuple((low, high) for low, high, _ in edges)
         self.stays: Ranges = tuple((low, high) for low, high, then in edges if then is language)
         self._known: dict[str, PatternState | None] = {}
-        self._run: re.Pattern[str] | None = _UNKNOWN
 
     def spelled(self) -> str | None:
         """Return the shortest text that leads to an end, in quotes; None for one so short that it tells nothing, or
@@ -80,26 +78,10 @@ class PatternState:
         return found
 
     def reads(self, text: str) -> bool:
-        """Return whether a whole text is one that the pattern describes; runs of what changes nothing go in one step.
-
-        PERF: ten megabytes of words 2.0 -> 0.03 s.
-        """
-        state, at, end, steps = self, 0, len(text), 0
-        while at < end:
-            run = state._run
-            if run is _UNKNOWN:
-                run = state._run = self._patterns.run(state.stays, ()) if state.stays else None
-            if run is not None and (found := run.match(text, at)) is not None:
-                at = found.end()
-                if at == end:
-                    break
-            then = state.step(text[at])
-            if then is None:
-                return False
-            state, at, steps = then, at + 1, steps + 1
-            if not steps & 1023:
-                spend(1024)
-        return state.accepts
+        """Return whether a whole text is one that the pattern describes."""
+        spend(len(text) >> 3)
+        state = self.after(text)
+        return state is not None and state.accepts
 
     def step(self, char: str) -> PatternState | None:
         known = self._known.get(char, self)
@@ -120,7 +102,7 @@ class Patterns:
 
     def __init__(self) -> None:
         self._states: dict[Language, PatternState] = {}
-        self._runs: dict[tuple[Ranges, Ranges], re.Pattern[str] | None] = {}
+        self._runs: dict[Ranges, re.Pattern[str]] = {}
 
     def state(self, language: Language) -> PatternState:
         known = self._states.get(language)
@@ -130,15 +112,13 @@ class Patterns:
             known = self._states[language] = PatternState(language, self)
         return known
 
-    def run(self, stays: Ranges, leaves: Ranges) -> re.Pattern[str] | None:
-        """Return what matches characters of `stays` that are not in `leaves`; None where there are none."""
-        key = (stays, leaves)
-        if key not in self._runs:
+    def run(self, inside: Ranges) -> re.Pattern[str]:
+        """Return what matches some of these characters."""
+        if inside not in self._runs:
             if len(self._runs) > MOST_STATES:
                 self._runs.clear()
-            inside = without(stays, leaves)
-            self._runs[key] = re.compile(f"[{''.join(map(_class, inside))}]+") if inside else None
-        return self._runs[key]
+            self._runs[inside] = re.compile(f"[{''.join(map(_class, inside))}]+")
+        return self._runs[inside]
 
 
 def without(ranges: Ranges, others: Ranges) -> Ranges:

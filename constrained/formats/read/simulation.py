@@ -507,7 +507,7 @@ class Known:
                 return None
             stays = without(state.stays, self.first(node.then[0], frame) if state.accepts else ())
             inside = stays if inside is None else without(inside, without(inside, stays))
-        return self._patterns.run(inside, ()) if inside else None
+        return self._patterns.run(inside) if inside else None
 
 
 def known_of(network: Network) -> Known:
