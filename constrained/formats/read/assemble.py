@@ -7,7 +7,7 @@ message, a call opens at ``tool_call`` and at the rules of ``[builtins]``, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -128,69 +128,48 @@ class Assembler:
     def _end(self, what: str, start: int, place: int, text: Sliced) -> None:
         """Take note of what ends; where a message ends, all of its parts have ended before."""
         slots = self._slots
+        if what == "tool_call" or what in slots.builtins:
+            self.call.complete = True
+        if what not in slots.texts:
+            return
+        said = text[start:place]
         if what in slots.thoughts:
-            self.end_thought(what, start, place, text)
-        elif what in slots.builtins:
-            self.end_call(what, start, place, text)
-        elif what in _ENDINGS:
-            _ENDINGS[what](self, what, start, place, text)
-        elif what in slots.texts:
-            self.end_text(what, start, place, text)
-
-    def end_content(self, _: str, start: int, place: int, text: Sliced) -> None:
-        message, more = self.message, text[start:place]
-        if self._spoken or isinstance(message.content, Worded):
+            kind, thoughts = slots.thoughts[what], self.message.thoughts
+            thoughts[kind] = thoughts.get(kind, "") + said
+        elif what == "content" and (self._spoken or isinstance(self.message.content, Worded)):
             spoken = [(low - start, high - start) for low, high in self._spoken]
-            message.content = _with_tokens(message.content, more, spoken)
+            self.message.content = _with_tokens(self.message.content, said, spoken)
+        elif what == "content":
+            self.message.content += said
+        elif what == "string_content":
+            self.message.content += str(json_of(f'"{said}"'))
+        elif what == "speaker":
+            self.message.name, self.message.said_place = said, start
+        elif what == "answered":
+            self.message.call_id, self.message.said_place = said, start
         else:
-            message.content += more
+            self._called(self.call, what, start, said)
 
-    def end_thought(self, what: str, start: int, place: int, text: Sliced) -> None:
-        kind, thoughts = self._slots.thoughts[what], self.message.thoughts
-        thoughts[kind] = thoughts.get(kind, "") + text[start:place]
-
-    def end_string_content(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self.message.content += str(json_of(f'"{text[start:place]}"'))
-
-    def end_speaker(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self.message.name, self.message.said_place = text[start:place], start
-
-    def end_answered(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self.message.call_id, self.message.said_place = text[start:place], start
-
-    def end_call(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self.call.complete = True
-
-    def end_name(self, _: str, start: int, place: int, text: Sliced) -> None:
-        call = self.call
-        call.name, call.name_place = text[start:place], start
-
-    def end_id(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self.call.id = text[start:place]
-
-    def end_arguments(self, _: str, start: int, place: int, text: Sliced) -> None:
-        call = self.call
-        call.arguments_place, call.written = start, text[start:place]
-        if self._native is not None:
-            call.arguments, self._native = self._native, None
-
-    def end_key(self, _: str, start: int, place: int, text: Sliced) -> None:
-        self.call.pairs.append((text[start:place], "value", "", start))
-
-    def end_key_again(self, _: str, start: int, place: int, text: Sliced) -> None:
-        pairs, key = self.call.pairs, text[start:place]
-        if pairs and pairs[-1][0] != key:
-            pairs[-1] = (pairs[-1][0], CROSSED, key, start)
-
-    def end_value(self, what: str, start: int, place: int, text: Sliced) -> None:
-        pairs = self.call.pairs
-        if pairs:
-            pairs[-1] = (pairs[-1][0], what, text[start:place], start)
+    def _called(self, call: ReadCall, what: str, start: int, said: str) -> None:
+        """Take note of a part of a call."""
+        last = call.pairs[-1][0] if call.pairs else None
+        if what == "name":
+            call.name, call.name_place = said, start
+        elif what in ("call_id", "call_number"):
+            call.id = said
+        elif what == "arguments":
+            call.arguments_place, call.written = start, said
+            if self._native is not None:
+                call.arguments, self._native = self._native, None
+        elif what == "key":
+            call.pairs.append((said, "value", "", start))
+        elif what == "key_again":
+            if last is not None and last != said:
+                call.pairs[-1] = (last, CROSSED, said, start)
+        elif what in PAIR_TEXTS and last is not None:
+            call.pairs[-1] = (last, what, said, start)
         else:
-            self.end_text(what, start, place, text)
-
-    def end_text(self, what: str, start: int, place: int, text: Sliced) -> None:
-        self.call.texts[what] = text[start:place]
+            call.texts[what] = said
 
     def _token(self, name: str) -> None:
         if name in self._slots.stops and self.messages:
@@ -209,24 +188,6 @@ class Assembler:
                 self._end(opened, start, place, text)
             if opened == "tool_call" or opened in self._slots.builtins:
                 self.call.complete = False
-
-
-Ending = Callable[[Assembler, str, int, int, Sliced], None]
-# What is done where something ends; what is in none of these means nothing to a message.
-_ENDINGS: dict[str, Ending] = {
-    "content": Assembler.end_content,
-    "string_content": Assembler.end_string_content,
-    "speaker": Assembler.end_speaker,
-    "answered": Assembler.end_answered,
-    "tool_call": Assembler.end_call,
-    "name": Assembler.end_name,
-    "call_id": Assembler.end_id,
-    "call_number": Assembler.end_id,
-    "arguments": Assembler.end_arguments,
-    "key": Assembler.end_key,
-    "key_again": Assembler.end_key_again,
-    **dict.fromkeys(PAIR_TEXTS, Assembler.end_value),
-}
 
 
 def _with_tokens(content: str, text: str, spoken: Iterable[tuple[int, int]]) -> Worded:
