@@ -5,14 +5,13 @@ import re
 import constrained
 
 project, author, release = "constrained", "the maintainers", constrained.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "Masks that keep a language model inside a grammar",
-    "page_width": "1060px",
-    "sidebar_width": "230px",
-}
+html_theme, html_title = "furo", "constrained"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]  # tables and code scroll inside the page
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
