@@ -12,7 +12,7 @@ from fuzz import logic, schemas
 
 from benchmarks import vocabularies
 from constrained import ChatFormat, Grammar, LimitExceeded, UnsupportedSchema, caches, compile
-from constrained.engine import prepare as rehearsal
+from constrained.engine import prepare
 from constrained.work import Budget, metered
 
 WORDS = schemas.vocabulary()
@@ -162,17 +162,17 @@ def test_limits_name_the_place(schema, pointer):
 
 
 def test_a_walk_that_ends_soon_is_begun_anew():
-    """What a rehearsal tries is not left to a first walk that chance has led to the end."""
+    """What a probe tries is not left to a first walk that chance has led to the end."""
     constraint = compile(Grammar.from_json_schema({"enum": [True, False]}, whitespace="compact"), WORDS)
-    assert len(rehearsal._walk(constraint, 0)) == rehearsal.STEPS
-    assert len(rehearsal._walk(constraint, 1)) < rehearsal.STEPS
+    assert len(prepare._walk(constraint, 0)) == prepare.STEPS
+    assert len(prepare._walk(constraint, 1)) < prepare.STEPS
 
 
 @pytest.mark.parametrize("kernel", ["compiled", "plain"])
-def test_what_was_rehearsed_is_rehearsed_again_with_less_work_only(monkeypatch, kernel):
+def test_what_was_probed_is_probed_again_with_less_work_only(monkeypatch, kernel):
     walks = []
-    walk = rehearsal._walk
-    monkeypatch.setattr(rehearsal, "_walk", lambda part, *how: walks.append(part) or walk(part, *how))
+    walk = prepare._walk
+    monkeypatch.setattr(prepare, "_walk", lambda part, *how: walks.append(part) or walk(part, *how))
     heavy = "([a-z]{1,40}[0-9]{1,40}){1,40}"
 
     def walked(grammar, **options):
@@ -204,8 +204,8 @@ def test_what_a_format_alone_costs(name):
     """Little enough that nobody need try it beforehand, see `schema.limits`."""
     caches.clear()
     constraint = compile(Grammar.from_json_schema({"format": name}), vocabularies.embedded(), max_work=100_000)
-    for number in range(rehearsal.WALKS):
-        rehearsal._walk(constraint, number)
+    for number in range(prepare.WALKS):
+        prepare._walk(constraint, number)
 
 
 def test_the_rest_of_a_format_is_within_what_was_tried():

@@ -55,7 +55,7 @@ def _bound(value: object, name: str, least: int) -> int:
 
 
 def options_of(*given: Any) -> CompileOptions:
-    """Return the options of a call.  PERF: most come with the same ones, and without a callback."""
+    """Return the options of a call.  Most come with the same ones, and without a callback."""
     try:
         return _known_options(*given) if given[-1] is None else CompileOptions(*given)
     except TypeError:  # one of them cannot be looked up, and is refused
@@ -214,7 +214,7 @@ def kernel_class(name: str | None = None) -> Any:
 
 @cache
 def _compiled() -> Any:
-    """Return the compiled kernel.  PERF: every compile asks; where it does not load, it is tried again."""
+    """Return the compiled kernel.  Every compile asks; where it does not load, it is tried again."""
     from constrained.engine.kernel._kernel import Kernel as CompiledKernel
 
     return CompiledKernel
@@ -429,9 +429,9 @@ def ready(found: Kind) -> Kind:
     Raises: LimitExceeded: too much work.
     """
     if getattr(found.grammar, "heavy", False) or getattr(found.grammar, "has_own_rules", False):
-        from constrained.engine.prepare import rehearse
+        from constrained.engine.prepare import probe_cost
 
-        rehearse(found)
+        probe_cost(found)
     prepare(found)
     return found
 

@@ -130,7 +130,6 @@ class Matcher:
         try:
             full = self._kernel.fill(self._path[-1], array, row, self._budget)
         except Preempted:
-            # PERF: a lambda would cost every call 0.1 µs
             full = self._worked(partial(self._filled, array, row), moved=True)
         except LimitExceeded as error:
             raise self._budget.placed(error) from None
@@ -253,7 +252,7 @@ class Matcher:
         """
         if self._kernel.is_full():
             self._replay()
-        path = self._path  # PERF: an attribute is a tenth of a step
+        path = self._path  # an attribute is a tenth of a step
         try:
             after = self._kernel.step_token(path[-1], token, self._budget)
         except Preempted:
@@ -440,7 +439,7 @@ class Matcher:
             del self._path[length:]
 
     def _rejection(self, token: int) -> Rejected:
-        self._lent = True  # PERF: to copy 900 tokens takes as long as all else
+        self._lent = True  # to copy 900 tokens takes as long as all else
         path = self._path
         return Rejected.__new__(Rejected, reasons, self.constraint.vocabulary, self._kernel, path, len(path), token)
 

@@ -45,7 +45,7 @@ from constrained.work import Budget, begin, spend, thread
 
 BODY, UTF8, ESCAPE, HEX, PAIR, PAIR_U, OCTAL, DONE = range(8)
 _LEAST = {1: 0x80, 2: 0x800, 3: 0x10000}  # characters that have so many bytes behind their first one
-_LIKELY_FIRST = (*range(0x20, 256), *range(0x20))  # PERF: most positions inside texts read a blank
+_LIKELY_FIRST = (*range(0x20, 256), *range(0x20))  # most positions inside texts read a blank
 
 
 def edges_between(language: Language, low: int, high: int) -> Sequence[tuple[int, int, Language]]:
@@ -91,11 +91,7 @@ class TextAt:
         return _STEPS[self.place](self, byte)
 
     def reads(self) -> bool:
-        """Return whether some byte goes on.
-
-        PERF: inside a character it does, see `live`, and of plain text the language says it: quotes of a text in
-        Chinese, whose bytes are tried late, took 0.6 ms a position.
-        """
+        """Return whether some byte goes on."""
         spelling = self.spelling
         if self.place == UTF8:
             return True
@@ -516,7 +512,7 @@ class PlainKernel:
     def _returns(self, stack: Frame | None) -> tuple[list[Config], bool]:
         """Return what calls go on with that end on a stack, and end again at once; and whether a word ends there.
 
-        PERF: of a stack whose calls all may end that is one step more than of its parents, which are known.
+        Of a stack whose calls all may end that is one step more than of its parents, which are known.
         """
         known, todo = self._returning, [stack]
         while todo:
@@ -669,7 +665,7 @@ class PlainKernel:
     # -- masks ---------------------------------------------------------------------------------------------------------
 
     def _walk(self, state: int) -> Mask:
-        if not self._columns:  # PERF: numbers of Python's own: a mask takes 0.85 of the time
+        if not self._columns:  # numbers of Python's own: a mask takes 0.85 of the time
             trie = self._vocabulary.trie
             self._columns = tuple(column.tolist() for column in (trie.end, trie.first, trie.depth, trie.byte, trie.ids))
         end, first, depth, byte, ids = self._columns

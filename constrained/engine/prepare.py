@@ -1,7 +1,7 @@
 """Work before it is needed, at compile and on request.
 
     prepare     bounded precomputation: the parts of a large schema's masks, made while it is compiled
-    rehearse    a cost probe: short seeded walks, so that a grammar over the limit fails at compile
+    probe_cost    a cost probe: short seeded walks, so that a grammar over the limit fails at compile
     Warming     the masks that a generation will likely ask for, `Constraint.warm`
 
 All masks are those of a constraint that nothing was made for (tests/test_ahead.py, tests/test_stored.py).
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 # fifty tools one is called.
 #
 # What it takes is counted in units of work, which are the same on every machine, and taken off what the constraint may
-# spend, so that nowhere is more refused; it ends by itself, and never with an error. PERF: first tests of 848 schemas
-# of MaskBench: the average step takes 0.69 of what it did, the slowest thousandth 0.46, the slowest step 0.34, that of
-# later tests 0.65; compiling takes 3.1 times as long on average, the whole request 1.3.
+# spend, so that nowhere is more refused; it ends by itself, and never with an error.
 # ======================================================================================================================
 
 SMALL_READING = 60  # units of reading up to which nothing is made ahead: more than half of all schemas take no more
@@ -136,36 +134,36 @@ _OPENING = (b"'\"", b"[", b"{")  # what strings, arrays and objects begin with: 
 Row: TypeAlias = npt.NDArray[np.int32]  # (words,) a mask
 
 
-def rehearse(constraint: CompiledGrammar) -> None:
+def probe_cost(constraint: CompiledGrammar) -> None:
     """Begin a few words of each part of a constraint that looks like much work, until its budget is spent once.
 
     What was begun in the same kernel with no more work allowed is not begun again, nor are patterns of other grammars.
     Raises: LimitExceeded: one word of one part is too much work, or two that have little in common are.
     """
     limit = _limit(constraint)
-    rehearsed, start = _rehearsed(constraint)
-    if rehearsed.get(start, limit + 1) > limit:
+    probed, start = _probed(constraint)
+    if probed.get(start, limit + 1) > limit:
         if constraint.grammar.heavy or _is_suspect(constraint, limit):
-            _rehearse_parts(constraint, limit, rehearsed)
-        rehearsed[start] = limit
+            _probe_parts(constraint, limit, probed)
+        probed[start] = limit
 
 
-def _rehearsed(constraint: CompiledGrammar) -> tuple[dict[Hashable, int], int]:
-    """Return what was rehearsed in the kernel of a constraint, and its start there; a full kernel may then go."""
+def _probed(constraint: CompiledGrammar) -> tuple[dict[Hashable, int], int]:
+    """Return what was probed in the kernel of a constraint, and its start there; a full kernel may then go."""
     kernel, start = constraint.place()
-    return constraint.vocabulary.kernels.rehearsed.setdefault(kernel, {}), start
+    return constraint.vocabulary.kernels.probed.setdefault(kernel, {}), start
 
 
-def _rehearse_parts(constraint: CompiledGrammar, limit: int, rehearsed: dict[Hashable, int]) -> None:
+def _probe_parts(constraint: CompiledGrammar, limit: int, probed: dict[Hashable, int]) -> None:
     spent = 0
-    for symbol, part in _heavy_parts(constraint, {known for known, units in rehearsed.items() if units <= limit}):
+    for symbol, part in _heavy_parts(constraint, {known for known, units in probed.items() if units <= limit}):
         if part is constraint or ENOUGH * spent <= limit:
-            spent += _rehearse_part(part, limit, limit - ENOUGH * spent)
+            spent += _probe_part(part, limit, limit - ENOUGH * spent)
             if isinstance(symbol, Pattern):
-                rehearsed[symbol] = limit
+                probed[symbol] = limit
 
 
-def _rehearse_part(part: CompiledGrammar, limit: int, left: int) -> int:
+def _probe_part(part: CompiledGrammar, limit: int, left: int) -> int:
     """Walk once, and on while `left` units are not spent so many times; return the units spent."""
     spent = 0
     for walk in range(WALKS):
@@ -274,7 +272,7 @@ def _costs(constraint: CompiledGrammar, walk: int, most: int) -> list[int]:
         elif soon is not None and step > 0:
             token = _soonest(bitmask[0], soon)
         else:
-            picks = picks or random.Random(walk)  # PERF: 20 µs, as much as some walks take
+            picks = picks or random.Random(walk)
             token = _drawn(bitmask[0], picks)
         if token is None:
             break
@@ -305,10 +303,7 @@ class _Soon:
         self._words, self._bits_of = numbers >> 5, numbers & 31
 
     def allowed(self, row: Row) -> int | None:
-        """Return the first of them that is allowed; None: none is.
-
-        PERF: 2 µs; one by one, twenty tokens take 8.
-        """
+        """Return the first of them that is allowed; None: none is."""
         found = (row[self._words] >> self._bits_of) & 1
         at = int(found.argmax()) if self._tokens else 0
         return self._tokens[at] if self._tokens and found[at] else None
@@ -324,10 +319,7 @@ def _soonest(row: Row, soon: _Soon) -> int | None:
 
 
 def _drawn(row: Row, picks: random.Random) -> int | None:
-    """Return an allowed token, drawn by the word of the mask that it stands in; None: none is allowed.
-
-    PERF: 10 µs; to unpack the bits and list the tokens takes up to 4 ms.
-    """
+    """Return an allowed token, drawn by the word of the mask that it stands in; None: none is allowed."""
     words = np.flatnonzero(row)
     if not len(words):
         return None

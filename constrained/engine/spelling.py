@@ -28,7 +28,7 @@ Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint,
 
 SCALARS: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
 _FEW = 12  # ranges that are looked through one by one
-_JSON = json.JSONDecoder(strict=False)  # PERF: `json.loads` makes one each time, half of what it takes
+_JSON = json.JSONDecoder(strict=False)
 _RAW, _REPR = int(Quoting.RAW), int(Quoting.PYTHON_CANONICAL)
 _FEW_TEXTS = 32  # of a set, which are looked through whenever it is asked for
 
@@ -45,7 +45,7 @@ class HexForm:
     needed: Ranges = ()  # of guarded spellings: those of `allowed` that cannot stand as they are
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # PERF: a part of many keys, and there is one of each, see `spellings`
+@dataclass(frozen=True, slots=True, eq=False)  # a part of many keys, and there is one of each, see `spellings`
 class Spelling:
     """One way to write texts: what stands raw, what is escaped and how.  Compared by identity.
 
@@ -89,7 +89,7 @@ def without(ranges: Ranges, *points: int) -> Ranges:
 
 def clip(ranges: Ranges, low: int, high: int) -> Ranges:
     """Return the part of the ranges inside [low, high]."""
-    if len(ranges) > _FEW:  # PERF: what repr() writes as itself are 700 ranges
+    if len(ranges) > _FEW:  # what repr() writes as itself are 700 ranges
         ranges = ranges[bisect_left(ranges, low, key=itemgetter(1)) : bisect_right(ranges, high, key=itemgetter(0))]
     return tuple((max(a, low), min(b, high)) for a, b in ranges if a <= high and b >= low)
 
@@ -201,7 +201,7 @@ def variants(quoting: Quoting | MarkerSafe, language: Language) -> Variants:
     texts = len(language.texts) if isinstance(language, LiteralSet) else None
     if texts is None and int(quoting) == _REPR or texts is not None and texts > _FEW_TEXTS:
         return _kept_variants(quoting, language)
-    return _variants(quoting, language)  # PERF: that takes no longer than to find it
+    return _variants(quoting, language)  # that takes no longer than to find it
 
 
 @cached(4096)
@@ -254,10 +254,10 @@ def decode(quoting: Quoting | MarkerSafe, spelled: bytes) -> str:
     'é'
     """
     source = spelled.decode("utf-8")
-    base = int(quoting)  # PERF: compared as a number, as to find the member takes a microsecond
+    base = int(quoting)  # compared as a number, as to find the member takes a microsecond
     if base == _RAW:
         return source
-    if "\\" not in source:  # PERF: nine texts in ten; 0.3 µs instead of 2 µs
+    if "\\" not in source:
         return source[1:-1]
     value = (
         ast.literal_eval(source)

@@ -30,7 +30,7 @@ cdef struct Machine:
     int32_t set, extra, more        # of a state of an object; see `Objects`
     uint8_t kind                    # of an object's states, PLAIN: any other state
     uint8_t flags
-    uint64_t seen                   # PERF: the closure that came by last, kept here for `Closure`
+    uint64_t seen                   # the closure that came by last, kept here for `Closure`
 
 
 @final
@@ -300,8 +300,8 @@ cdef struct State:
     # numbers in `configurations`: pairs machine state, stack
     int32_t first, count
     Row* row                        # or NULL
-    Mask* mask                      # PERF: kept here for `Composer`; NULL: not asked for yet
-    int32_t light                   # PERF: kept here for `Walk`: the state without its texts, or UNKNOWN
+    Mask* mask                      # kept here for `Composer`; NULL: not asked for yet
+    int32_t light                   # kept here for `Walk`: the state without its texts, or UNKNOWN
     # without a row: the one successor that has been asked for, or UNKNOWN, and its byte
     int32_t only
     uint8_t only_byte

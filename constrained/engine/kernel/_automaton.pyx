@@ -968,7 +968,7 @@ cdef class Stacks:
     cdef int record_step(self, int stack, int byte) except -1:
         """Return the stack whose records have one more byte."""
         cdef int known, i, record, first
-        # PERF: one frame is as soon settled as looked up; nearly all are single, and new
+        # one frame is as soon settled as looked up; nearly all are single, and new
         cdef bint single = self.first.at[stack + 1] == self.first.at[stack] + 3
         known = -1 if single else map_get(&self.stepped, stack, byte)
         if known >= 0:
@@ -1036,7 +1036,7 @@ cdef class Stacks:
             byte[i] = <char>self.record_byte.at[record]
             plain = plain and byte[i] != 0x5C
             record = self.record_parent.at[record]
-        if plain:   # PERF: as `decode` says
+        if plain:   # as `decode` says
             return PyUnicode_DecodeUTF8(byte + 1, size - (1 if closing else 2), NULL)
         return decode(ALL_QUOTINGS[record], spelled + closing)
 
@@ -1229,10 +1229,7 @@ cdef class Closure:
         return kept
 
     cdef bint take_closed(self, const Ints* seeds) except -1:
-        """Take seeds that are closed as they are, sorted; say whether they were.
-
-        PERF: as in the middle of a text, a third of the instructions of a step there.
-        """
+        """Take seeds that are closed as they are, sorted; say whether they were."""
         cdef int i
         if seeds.size > MANY or seeds.size > 2 * self.most + 2:
             return False
@@ -1286,7 +1283,7 @@ cdef class Closure:
     cdef bint join(self, int q, int stack) except -1:
         """Add a configuration; say whether it, or a frame of its stack, is new."""
         cdef int known, both
-        self.meter.ticks += REACHED         # PERF: `work`, in which a reference is counted, only once per closure
+        self.meter.ticks += REACHED         # `work`, in which a reference is counted, only once per closure
         known = self.find(q)
         if known >= 0:
             both = self.stacks.merge(self.closed.at[known + 1], stack, 0)
@@ -1358,7 +1355,8 @@ cdef class Closure:
 
         Callers come before what they call, so each passes its whole stack on at once, unless machines call each other
         in a circle.
-        PERF: passed on as they are found, the frames of a chain of twenty levels of precedence make some hundred stacks
+
+        Passed on as they are found, the frames of a chain of twenty levels of precedence make some hundred stacks
         for each state.
         """
         cdef int i, j, machine, stack
@@ -1482,9 +1480,6 @@ cdef inline void narrow(Positions positions, int position, int byte, int* low, i
 # every state but DEAD leads to a word; a successor that is known never changes.
 # Plain twin: `plain.PlainKernel`, `step_byte`, `_after_token`, `_intern`.
 #
-# PERF: a row is sixteen blocks, most of which are shared, 250 bytes as a rule instead of 1 KB: fresh memory costs 0.15
-# µs per KB, and a walk makes some thirty states.  One that is only passed through, as most are inside a token, has no
-# row.
 # ======================================================================================================================
 
 cdef enum:
@@ -1735,7 +1730,7 @@ cdef class Automaton:
     cdef bint goes_on(self, int state, int byte) except -1:
         """Say whether some word goes on with a byte.
 
-        PERF: inside a text no successor is made for it: in a name or a counted text each byte has one of its own.
+        Inside a text no successor is made for it: in a name or a counted text each byte has one of its own.
         """
         cdef int i, target, first, after = successor(self.row(state), byte)
         if after == UNKNOWN:

@@ -8,7 +8,7 @@
       Grouping        exits by what the texts before them are
     IndependentMasks  finds and keeps them, for the vocabulary
     Walk              of the trie from an automaton state     FiniteTexts  against sorted texts
-    Behind            states behind texts     TextEnds  tokens that leave texts
+    Continuations     states behind texts     TextEnds  tokens that leave texts
     Composer          the mask of a state: all of these together
     Kernel            the protocol of `engine.compiled.Kernel`, the lock, the roots; batches, scores, inspection
     Preparation       work ahead of the first mask
@@ -262,7 +262,7 @@ cdef inline void merge_base(MaskBuffer* buffer, int block) noexcept nogil:
 cdef inline void take_block(MaskBuffer* buffer, int block, int32_t* words, uint64_t* lanes) noexcept nogil:
     """Write a block with the base's tokens in it, clear it, and hash it into two lanes.
 
-    PERF: in halves of a block; words that are read again as a whole, right after each was written, wait for each other.
+    In halves of a block; words that are read again as a whole, right after each was written, wait for each other.
     """
     cdef uint64_t half[2]
     cdef uint64_t more[2]
@@ -282,7 +282,7 @@ cdef inline void take_block(MaskBuffer* buffer, int block, int32_t* words, uint6
 cdef inline int pack_blocks(MaskBuffer* buffer, uint64_t* digest) noexcept nogil:
     """Move the touched blocks to `records`; return how many, and a hash of them in `digest`.
 
-    PERF: which blocks were touched is as good as chance, so that a branch for each would be guessed wrongly for every
+    Which blocks were touched is as good as chance, so that a branch for each would be guessed wrongly for every
     second one; four lanes, so that no product waits for the one before.
     """
     cdef int at, i, block, count = 0
@@ -321,7 +321,6 @@ cdef inline Mask* pack(MaskBuffer* buffer, Arena* arena, uint64_t* digest) excep
     count = pack_blocks(buffer, digest)
     buffer.base, buffer.base_of, buffer.held_count, buffer.removed.size = NULL, NULL, 0, 0
     digest[0] ^= <size_t>base
-    # PERF: where memory is the limit, a list of blocks is written at a third of the speed of whole masks
     if 3 * RECORD * count <= words:
         mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * RECORD * <size_t>count)
         mask.base, mask.count = base, count
@@ -803,10 +802,7 @@ cdef class Builder:
         return self.note_words(made)
 
     cdef int gather_few(self, IndependentMask made, bint bare) except -1:
-        """As `gather`, of a whole mask with few tokens: it lists its words, and has no bits where these are few.
-
-        PERF: 16 KB that are cleared, looked through and met for the first time are 7 µs.
-        """
+        """As `gather`, of a whole mask with few tokens: it lists its words, and has no bits where these are few."""
         cdef int i, j
         try:
             for j in range(0, self.runs.size, 2):
@@ -1084,11 +1080,7 @@ cdef class CountedMasks:
         return found if found is not None else self.make_within(most)
 
     cdef IndependentMask make_within(self, int most):
-        """Make the tokens of no more than so many characters, for all numbers up to `most`, and return the last.
-
-        PERF: one by one, each from nothing, they are 70 µs of a step; all that texts need of 128,000 tokens, 12, are
-        made in 300.
-        """
+        """Make the tokens of no more than so many characters, for all numbers up to `most`, and return the last."""
         cdef IndependentMask made = IndependentMask()
         cdef int i, token, characters, first = 0
         made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
@@ -1229,10 +1221,7 @@ cdef class Grouping:
         return {text: exits for text, exits in kept.items() if exits}
 
     cdef int find_twice(self, IndependentMask mask, int node) except -1:
-        """Find the tokens that leave the text and may complete a second one.
-
-        PERF: of most masks nobody asks more: 700 exits of a string are sorted in 30 µs.
-        """
+        """Find the tokens that leave the text and may complete a second one."""
         cdef const TrieNode* nodes = self.trie.nodes
         cdef int i, at, exit_
         if mask.twice_keys is not None:
@@ -1400,7 +1389,6 @@ cdef class IndependentMasks:
 
         All tokens that stay inside a text over the class stay inside this one; only where it may end is looked up, on
         the ways to the ends of those texts.
-        PERF: a tenth of the walk of all 128,000 tokens.
         """
         cdef IndependentMask made = self.empty()
         cdef IndependentMask base = self.counted.mask(spelling, (self.language(q).universal_over, 0, None))
@@ -1529,7 +1517,7 @@ cdef class IndependentMasks:
         return mask.inside
 
     cdef int list_children(self, IndependentMask mask) except -1:
-        """List the nodes just below exits by byte; PERF: of 379 below a JSON string's 84 are a comma or a bracket."""
+        """List the nodes just below exits by byte."""
         cdef const TrieNode* nodes = self.trie.nodes
         cdef int i, child, at
         cdef int starts[257]
@@ -1794,7 +1782,7 @@ cdef class Walk:
 # ======================================================================================================================
 # Masks of finite sets of texts (the names of an object, an enum): the trie of tokens against the sorted texts.
 #
-# PERF: a trie node costs two binary searches instead of a language, a position, a state and a row.  Only where a text
+# A trie node costs two binary searches instead of a language, a position, a state and a row.  Only where a text
 # ends, or a character is not written as itself in ASCII, is there a state, and steps from it.
 #
 # Owns: the ranges of texts on the way to the node at hand.  Borrows: the languages, in which the texts stand sorted;
@@ -1912,7 +1900,7 @@ cdef class FiniteTexts:
     cdef void enter(self, const LanguageAt* start, int depth, int low, int high) noexcept:
         """Note the texts that are left at a depth, and between which characters they go on.
 
-        PERF: of a trie node's children most are none of these, and below the first bytes one text is left: a tenth of
+        Of a trie node's children most are none of these, and below the first bytes one text is left: a tenth of
         the instructions of a mask where only names may come.
         """
         cdef const LiteralTexts* entry = &self.languages.sets[start.texts]
@@ -1954,7 +1942,7 @@ cdef class FiniteTexts:
         """Add the tokens that complete a text of a finite set where any text can stand, at position `cover`: all others
         are made for that one.
 
-        PERF: in objects with other keys, where most keys are being written; no walk, and as a rule one name or none can
+        In objects with other keys, where most keys are being written; no walk, and as a rule one name or none can
         be completed.
         """
         cdef IndependentMask mask = self.masks.part(cover, node) if node >= 0 else self.masks.whole(cover)
@@ -1988,7 +1976,7 @@ cdef class FiniteTexts:
         if exits is None:
             return 0
         for exit_ in exits:
-            if nodes[exit_].end == exit_ + 1:   # PERF: as nearly always, and the state behind costs some microseconds
+            if nodes[exit_].end == exit_ + 1:   # as nearly always, and the state behind costs some microseconds
                 buffer_node(buffer, nodes, self.trie.ids, exit_)
                 continue
             if behind == UNKNOWN:
@@ -2049,7 +2037,7 @@ cdef int buffer_apart(MaskBuffer* buffer, IndependentMask mask, const uint32_t* 
         buffer_words(buffer, &base.words)
         buffer.base, buffer.base_of = bits, <void*>mask
     else:
-        if mask.exits.size > base.exits.size:       # PERF: then more of the other is there than the other way round
+        if mask.exits.size > base.exits.size:       # then more of the other is there than the other way round
             bits, buffer.base, buffer.base_of = buffer.base, bits, <void*>mask
         while block < buffer.blocks:
             if block % FOUR == 0 and block + FOUR <= buffer.blocks and not has_more(
@@ -2062,7 +2050,7 @@ cdef int buffer_apart(MaskBuffer* buffer, IndependentMask mask, const uint32_t* 
 
 
 cdef inline bint has_more(const uint32_t* bits, const uint32_t* base) noexcept nogil:
-    """Say whether four blocks of a mask have a token that those of a base have not.  PERF: most have none, as of two
+    """Say whether four blocks of a mask have a token that those of a base have not.  Most have none, as of two
     texts with bounds of their own, and what is not touched need not be packed."""
     cdef int i
     cdef uint64_t found = 0
@@ -2095,7 +2083,7 @@ cdef inline void add_block(MaskBuffer* buffer, int block, const uint32_t* bits) 
 #     the text does not matter to what follows ── popped ──► one state for each stack
 #     a Dispatch asks for the text ── ordinary ──► one state for all texts that are not special
 #                                  └─ following ──► one for each special text, at the exits of `special_exits` or,
-#                                                   of texts in quotes, `special_groups`
+#                                                   of texts in quotes, `special_exits_by_text`
 #     an ordinary key whose value has ended ── value ──► one for each set of written keys and stack
 #
 # Owns: the states behind texts and values, the beginnings of recorded texts.  Borrows: the
@@ -2112,7 +2100,7 @@ cdef enum:
 
 
 @final
-cdef class Behind:
+cdef class Continuations:
     """States behind texts, each found once."""
 
     cdef Meter meter                # borrowed, as the next five
@@ -2179,7 +2167,7 @@ cdef class Behind:
                 found[exit_] = text
         return found
 
-    cdef dict special_groups(self, IndependentMask mask, int q, int after, int record, bint everything):
+    cdef dict special_exits_by_text(self, IndependentMask mask, int q, int after, int record, bint everything):
         """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are
         refused."""
         cdef dict groups = mask.groups
@@ -2220,10 +2208,7 @@ cdef class Behind:
         return known
 
     cdef int value(self, int after, int parent) except -1:
-        """Return the state behind the value of an ordinary key of a native object.
-
-        PERF: 1,000 instructions less for each further token of a key.
-        """
+        """Return the state behind the value of an ordinary key of a native object."""
         cdef int known = map_get(&self.values, after, parent)
         if known < 0:
             known = self.automaton.enter(self.dispatches.objects.position_behind(after), parent, 0)
@@ -2244,11 +2229,9 @@ cdef class Behind:
 # special ones have their own, and what could tell more is doubted; docs/kernel.md has a table of the `leave_…`
 # functions.
 #
-# Owns: the exits that are apart.  Borrows: the buffer of the composer, whose worklist it adds
-# to; `Behind`, for the states behind texts; masks, walks, the automaton, stacks, machines and objects; `Dispatches`;
-# the trie.
-# Invariant: what is added, and not doubted, is in the mask.
-# Plain twin: `plain.PlainKernel.mask`, which walks all tokens.
+# Owns: the exits that are apart.  Borrows: the buffer of the composer, whose worklist it adds to; `Continuations`, for
+# the states behind texts; masks, walks, the automaton, stacks, machines and objects; `Dispatches`; the trie. Invariant:
+# what is added, and not doubted, is in the mask. Plain twin: `plain.PlainKernel.mask`, which walks all tokens.
 # ======================================================================================================================
 
 @final
@@ -2256,7 +2239,7 @@ cdef class TextEnds:
     """Adds the tokens that leave texts to the buffer of a composer."""
 
     cdef MaskBuffer* buffer         # borrowed, as the next ten
-    cdef Behind behind
+    cdef Continuations behind
     cdef Dispatches dispatches
     cdef Walk walk
     cdef IndependentMasks masks
@@ -2267,7 +2250,7 @@ cdef class TextEnds:
     cdef Machines machines
     cdef Ints apart                 # owned: exits behind which not all is as behind the others
 
-    def __cinit__(self, Behind behind, Dispatches dispatches, FiniteTexts finite):
+    def __cinit__(self, Continuations behind, Dispatches dispatches, FiniteTexts finite):
         self.behind, self.dispatches, self.walk, self.masks = behind, dispatches, finite.walk, finite.masks
         self.automaton, self.trie, self.objects = finite.automaton, finite.trie, dispatches.objects
         self.stacks, self.machines = dispatches.stacks, dispatches.machines
@@ -2327,10 +2310,10 @@ cdef class TextEnds:
                 self.leave_alike(mask, node, after, record, self.stacks.frames.at[frame + 2])
             elif not tried:
                 tried = True
-                self.leave_tried(mask)
+                self.leave_with_recheck(mask)
         return 0
 
-    cdef int leave_tried(self, IndependentMask mask) except -1:
+    cdef int leave_with_recheck(self, IndependentMask mask) except -1:
         """Add the tokens that leave a text, none of which is refused: those that go on behind it are tried."""
         cdef const TrieNode* nodes = self.trie.nodes
         cdef int i, node
@@ -2344,7 +2327,7 @@ cdef class TextEnds:
         """Add the tokens that leave a text: ordinary texts have one state behind them, and what reads on from there is
         tried, as one token may hold a text twice; special ones have their own.
 
-        PERF: an id of 9 characters on 128,000 tokens: 53,506 states for one mask where each text has a state.
+        An id of 9 characters on 128,000 tokens: 53,506 states for one mask where each text has a state.
         """
         cdef const TrieNode* nodes = self.trie.nodes
         cdef int exit_, target, behind = self.behind.ordinary(after, parent)
@@ -2399,7 +2382,7 @@ cdef class TextEnds:
         them, special ones their own."""
         cdef int behind, frame, after, parent, record, target, exit_
         cdef bint native
-        if not mask.exits.size:     # PERF: as in most parts, such as of tokens that begin a key
+        if not mask.exits.size:     # as in most parts, such as of tokens that begin a key
             return 0
         if mask.groups is None:
             self.masks.group(mask, q, node)
@@ -2410,7 +2393,7 @@ cdef class TextEnds:
                 continue
             native = self.machines.at[after >> 1].kind == OTHER
             behind = DEAD if native else self.behind.ordinary(after, parent)
-            specials = self.behind.special_groups(mask, q, after, record, behind == DEAD and not native)
+            specials = self.behind.special_exits_by_text(mask, q, after, record, behind == DEAD and not native)
             self.apart.size = 0
             for exit_ in specials:
                 ints_add(&self.apart, exit_)
@@ -2520,7 +2503,7 @@ cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
 #     state that others are like ── shared mask ──► tokens, and exits ── walk from the state behind the member ──►
 # tokens
 #
-# Owns: the buffer, the finished masks, `Behind`, `TextEnds`.  Borrows: automaton
+# Owns: the buffer, the finished masks, `Continuations`, `TextEnds`.  Borrows: automaton
 # and machines, stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
 # Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks that
 # differ from one base in the same blocks are one block of memory; between masks the buffer is empty.
@@ -2553,14 +2536,14 @@ cdef class Composer:
     cdef Arena finished             # memory of finished masks
     cdef Map ids                    # digest -> a state with such a mask
     cdef long bytes                 # that finished masks take; an estimate
-    cdef Behind behind
+    cdef Continuations behind
     cdef TextEnds ends
 
     def __cinit__(self, Dispatches dispatches, FiniteTexts finite, stop):
         self.dispatches, self.finite, self.walk, self.masks = dispatches, finite, finite.walk, finite.masks
         self.automaton, self.trie, self.meter = finite.automaton, finite.trie, finite.meter
         self.stacks, self.machines = dispatches.stacks, dispatches.machines
-        self.positions, self.stop, self.behind = finite.positions, stop, Behind(dispatches, self.automaton)
+        self.positions, self.stop, self.behind = finite.positions, stop, Continuations(dispatches, self.automaton)
         self.ends = TextEnds(self.behind, dispatches, finite)
         self.ends.buffer = &self.buffer
         buffer_begin(&self.buffer, self.trie.words)
@@ -2588,10 +2571,6 @@ cdef class Composer:
         return self.finite.drop()
 
     cdef Mask* compose(self, int state) except NULL:
-        """Return the mask of a state."""
-        return self.made(state)
-
-    cdef Mask* made(self, int state) except NULL:
         """Make the mask of a state, one that is there already where another state has the same."""
         cdef Mask* mask
         cdef uint64_t digest
@@ -2617,7 +2596,7 @@ cdef class Composer:
             self.walk.bare = True
             self.add_state(state)
             self.walk.bare = False
-        self.try_doubtful(state)
+        self.recheck(state)
         self.add_named(state)
         if self.automaton.states[state].flags & FINAL:
             for token in self.stop:
@@ -2637,7 +2616,7 @@ cdef class Composer:
     cdef bint add_all(self) except -1:
         """Work the worklist off, and what is put off meanwhile; say whether that was finished, see `add_state`.
 
-        PERF: words behind words end at every node of the trie, 15,000 parts of a mask; walked as one state, each node
+        Words behind words end at every node of the trie, 15,000 parts of a mask; walked as one state, each node
         is visited once.
         """
         cdef Ints* names = &self.buffer.todo.names
@@ -2670,7 +2649,7 @@ cdef class Composer:
                 self.add_text(q, stack, node)
         return True
 
-    cdef int try_doubtful(self, int state) except -1:
+    cdef int recheck(self, int state) except -1:
         """Look at the doubtful tokens one by one."""
         cdef Ints* doubtful = &self.buffer.todo.doubtful
         cdef int i, token
@@ -2755,10 +2734,7 @@ numpy.import_array()
 
 
 cdef int32_t* bitmask_row(object bitmask, int words, object number_of_row) except NULL:
-    """Return where a row of a bitmask, an int32 array (rows, words), begins; `bitmask.fits` makes the same test.
-
-    PERF: the buffer protocol would cost 0.3 µs, half of filling in a mask that is known.
-    """
+    """Return where a row of a bitmask, an int32 array (rows, words), begins; `bitmask.fits` makes the same test."""
     cdef numpy.ndarray array
     cdef long row = exact(number_of_row)
     if row < 0:
@@ -2813,7 +2789,7 @@ cdef class Kernel:
     cdef readonly int start
     cdef dict roots_known           # (root, nullable) -> state
     cdef long max_bytes, root_bytes
-    cdef long bytes                 # PERF: what `held` said when the last operation ended; it looks into all parts
+    cdef long bytes                 # what `held` said when the last operation ended; it looks into all parts
     cdef object __weakref__
     cdef bint gone                  # emptied: no state is known any more
     cdef bint used                  # since somebody last asked
@@ -2984,7 +2960,7 @@ cdef class Kernel:
             self.leave()
 
     cdef bint refuses(self, int state, int token) noexcept:
-        """Say whether the mask of a state is known and has not this token.  PERF: to step where no word goes on costs
+        """Say whether the mask of a state is known and has not this token.  To step where no word goes on costs
         as much as a step, and nobody steps there twice."""
         cdef const Mask* mask = self.automaton.states[state].mask if state < self.automaton.count else NULL
         return mask != NULL and not mask_has(mask, token)
@@ -3211,7 +3187,7 @@ cdef extern from *:
     static const uint32_t CONSTRAINED_BIT[32] = {
         CONSTRAINED_FOUR(0), CONSTRAINED_FOUR(4), CONSTRAINED_FOUR(8), CONSTRAINED_FOUR(12),
         CONSTRAINED_FOUR(16), CONSTRAINED_FOUR(20), CONSTRAINED_FOUR(24), CONSTRAINED_FOUR(28)};
-    /* PERF: compilers make vector instructions of this: each place has a constant of its own, and nothing branches. */
+    /* compilers make vector instructions of this: each place has a constant of its own, and nothing branches. */
     static uint32_t constrained_select(const uint32_t *scores, uint32_t bits, uint32_t *found) {
         uint32_t left = 0;
         for (int at = 0; at < 32; at++) {

@@ -54,7 +54,7 @@ cdef inline void ranges_free(RangeSets* sets) noexcept:
 # ======================================================================================================================
 
 cdef inline void mark_escape(const Spelling* s, int32_t* row) noexcept:
-    """Mark what an escape may begin with; PERF: tokens have any byte behind a backslash, nearly all for nothing."""
+    """Mark what an escape may begin with."""
     cdef int i
     for i in range(s.shorts):
         row[s.short_byte[i]] = -1
@@ -85,8 +85,7 @@ cdef inline void mark_range(int low, int high, int32_t* row) noexcept:
 #
 # Three kinds: those that list their edges when asked (expressions, numbers); finite sets of texts, or one text,
 # searched in sorted arrays of code points without listing anything; and counted ones, C{m,n} of a class C, which have
-# the ranges of C and lead to C{m-1,n-1}.  PERF: to ask an expression for that takes 7 µs a character, a third of all
-# that texts of bounded length cost.
+# the ranges of C and lead to C{m-1,n-1}.
 #
 # Edges are kept as ranges of code points with the number of a way each, and a target per way: languages that differ in
 # their targets only share the ranges (see `machine.Outline`).
@@ -151,7 +150,7 @@ cdef class Languages:
         found = self.ids.get(language)
         if found is not None:
             return found
-        cdef bint plain = type(language) is Expr    # PERF: asked in fewer words, as most are expressions
+        cdef bint plain = type(language) is Expr    # asked in fewer words, as most are expressions
         if plain:
             literal = language.args[0] if language.kind == SET else None
             if language.kind == LITERAL and len(language.args[0]) > 1:  # one character is a class, which may be counted
@@ -390,7 +389,7 @@ cdef class Languages:
             return self.count_down(language)
         ask(self.meter)
         named = self.objects[language]
-        # PERF: of expressions, only those that stand for another state share their ranges
+        # of expressions, only those that stand for another state share their ranges
         shares = type(named) is not Expr or named.kind == LAZY
         ask_outline = getattr(named, "outline", None) if shares else None
         outline = None if ask_outline is None else ask_outline()
@@ -504,10 +503,7 @@ cdef dict flat_ranges = {}
 
 
 cdef bytes flat(tuple ranges):
-    """Return the lower ends of ranges, and behind them the upper ones, as they lie in memory.
-
-    PERF: what repr() leaves as it is are 700 ranges, which took a new kernel 0.1 ms.
-    """
+    """Return the lower ends of ranges, and behind them the upper ones, as they lie in memory."""
     known = flat_ranges.get(id(ranges))
     if known is None:
         ends = array("i", [low for low, _ in ranges] + [high for _, high in ranges]).tobytes()
@@ -600,7 +596,7 @@ cdef class Positions:
         cdef uint64_t a = pair(language, (spelling << 24) | (place << 16) | (left << 8) | form), b = pair(value, high)
         cdef int known
         cdef LanguageAt* of = &self.languages.at[language]
-        # PERF: kept with the language, not in a table
+        # kept with the language, not in a table
         cdef bint simple = place == BODY and of.spelling in (-1, spelling)
         if simple and of.spelling == spelling:
             return of.body

@@ -186,7 +186,7 @@ cdef class Meter:
         if self.budget is not None:
             self.outer = thread.budget
             self.opened = True
-            if self.outer is not self.budget:       # PERF: `work.begin` written out
+            if self.outer is not self.budget:       # `work.begin` written out
                 renew(self.budget, 0)
                 caches.begin(hurried=True)
                 thread.budget = self.budget
@@ -204,7 +204,7 @@ cdef class Meter:
             self.budget.spend_nearby(units)
         elif (outer := current()) is not None:
             outer.spend_nearby(units)
-        # PERF: threads that want the interpreter wait for a slice, not for the end of the operation; where there are
+        # threads that want the interpreter wait for a slice, not for the end of the operation; where there are
         # none, other processes on a busy machine would take the core for some milliseconds
         if PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
             with nogil:
@@ -245,7 +245,7 @@ cdef class Meter:
 # Invariant: in a process that was forked, no lock is held by a thread that is not there: `is_inherited` tells, `renew`
 # makes another.
 #
-# PERF: lowering a schema makes some thousand objects, and a collection in the middle takes milliseconds, thirty masks'
+# Lowering a schema makes some thousand objects, and a collection in the middle takes milliseconds, thirty masks'
 # time; it comes right after instead.
 # ======================================================================================================================
 

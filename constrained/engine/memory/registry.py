@@ -73,9 +73,7 @@ class MaskStore:
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
 
-# New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the
-# processor's cache: over 1,000 schemas the slowest hundredth of steps takes 8 % less than with twice, the slowest
-# thousandth 16 %; with half, what several schemas have in common is made so often that compiling takes 5 % more.
+# New constraints join the vocabulary's kernel up to this size.
 YOUNG_BYTES = 1 << 22
 LEASE = 1 << 23  # bytes that a kernel may grow by before all are counted
 
@@ -93,8 +91,8 @@ class Kernels:
         # of constraints that had to leave the others
         self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._live: WeakSet[Any] = WeakSet()
-        # by kernel: the starts and patterns that were rehearsed in it, and the units of work that were allowed for it
-        self.rehearsed: WeakKeyDictionary[Any, dict[Hashable, int]] = WeakKeyDictionary()
+        # by kernel: the starts and patterns that were probed in it, and the units of work that were allowed for it
+        self.probed: WeakKeyDictionary[Any, dict[Hashable, int]] = WeakKeyDictionary()
         # by kernel: the starts that something was made for ahead of a generation
         self.prepared: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()
         self.met_schema = False  # whether anything was, in any kernel

@@ -224,7 +224,7 @@ class _Speller:
     def all(self, pieces: Mapping[int, str]) -> dict[int, bytes | None]:
         """Return the bytes of all pieces of the model, each as the call returns it, None for no bytes.
 
-        PERF: byte-level characters are bytes, so all pieces in a row are looked up at once, and cut where they end.
+        Byte-level characters are bytes, so all pieces in a row are looked up at once, and cut where they end.
         """
         starts = np.zeros(len(pieces) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, pieces.values()), np.int64, len(pieces)), out=starts[1:])
@@ -673,7 +673,7 @@ def _read_tokenizers(tokenizer: Any) -> TokenTable:
 def _json_of(tokenizer: Any) -> Any:
     """Return the JSON of a tokenizer, as far as tokens are concerned.
 
-    PERF: with 128,000 tokens, three quarters of `to_str` are merges, which say nothing about tokens.
+    With 128,000 tokens, three quarters of `to_str` are merges, which say nothing about tokens.
     """
     try:
         if type(model := tokenizer.model).__name__ == "BPE":

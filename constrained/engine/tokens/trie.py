@@ -106,7 +106,7 @@ def _malformed(byte: npt.NDArray[np.uint8], depth: npt.NDArray[np.int32]) -> npt
 def _levels(depth: npt.NDArray[np.int32]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Yield, depth by depth, the nodes of a trie in preorder, ascending, and the node above each; none above the first.
 
-    PERF: that is the node before, as a rule; the others are searched.
+    That is the node before, as a rule; the others are searched.
     """
     order = np.argsort(depth, kind="stable")
     upper = np.zeros(0, np.int64)
