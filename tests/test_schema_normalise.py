@@ -26,8 +26,10 @@ from value_oracle import belongs
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.regex import NEVER
 from constrained.schema.describe import describe
+from constrained.schema.normal import normalise as normalise_module
 from constrained.schema.normal.normalise import general_value, normalise, plain_value
 from constrained.schema.normal.plans import plan_of
+from constrained.schema.normal.scalars import EVERY_TYPE
 from constrained.schema.reading import keywords
 from constrained.schema.reading.check import load
 from constrained.schema.reading.keywords import named
@@ -383,3 +385,37 @@ def test_subschemas_under_names_are_read_together_as_each_alone(schema: dict[str
                     assert part.node.resource is resource
                     assert part.node.pointer in (f"#/properties/{name}", "#/$defs/x", "#")
                     assert bool(part.node.scope) == node.document.library.dynamic
+
+
+MEMBERS: list[Any] = [
+    {"type": "object", "properties": {"a": {"type": "string"}}},
+    {"type": "array", "items": {"type": "null"}},
+    {"type": ["string", "array"]},
+    {"enum": ["x", [1]]},
+    {"anyOf": [{"type": "null"}, {"type": "integer"}]},
+    {"not": {"type": "object"}},
+    {"$ref": "#/$defs/a"},
+    True,
+    False,
+]
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+@pytest.mark.parametrize("beside", [{}, {"type": ["object", "string"]}, {"anyOf": [{"type": "array"}, {"minLength": 2}]}])
+def test_types_that_no_member_has_are_not_asked_for(
+    keyword: str, beside: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in MEMBERS:
+        for other in MEMBERS:
+            document = {keyword: [one, other], **beside, "$defs": {"a": {"type": "object", "required": ["b"]}}}
+            conj = load(document)
+            found = general_value(conj)
+            with monkeypatch.context() as patch:
+                patch.setattr(normalise_module, "_types_of_members", lambda _: EVERY_TYPE)
+                assert found == general_value(conj), document
+
+
+def test_scalars_are_not_asked_of_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normalise_module, "scalars_of", None)
+    value = general_value(load({"oneOf": [{"type": "object", "required": [name]} for name in "abc"]}))
+    assert len(value.objects) > 1

@@ -11,6 +11,7 @@ Bounds: `alternatives.MOST_ALTERNATIVES` shapes per conjunction; beyond it Unsup
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from constrained.errors import LimitExceeded
@@ -21,6 +22,8 @@ from constrained.schema.normal.arrays import Never
 from constrained.schema.normal.counts import FewValues, values_below
 from constrained.schema.normal.objects import ObjectSketch
 from constrained.schema.normal.plans import (
+    JoinKind,
+    Operation,
     SortedKeywords,
     own_array,
     own_scalars,
@@ -39,6 +42,7 @@ ANYTHING = Value(
     (ObjectShape(cells=((ALL_SCALARS.strings.expr(), frozenset()),)),),
 )
 NO_VALUE = Value()
+_UNIONS = JoinKind.ANY, JoinKind.ONE
 (_nothing,) = NOTHING  # in a document of its own, where it is looked up as all others are
 _nothing.node.document.memo[NOTHING] = NO_VALUE
 _nothing.node.document.live[NOTHING] = False
@@ -112,7 +116,8 @@ def general_value(conj: Conj) -> Value:
     types = EVERY_TYPE
     for signed in conj:
         if signed.positive:
-            types &= plan_of(signed.node).types
+            plan = plan_of(signed.node)
+            types &= plan.types if len(conj) > 1 else plan.types & _types_of_members(plan.operations)
     scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
     return Value(
         scalars.null,
@@ -122,6 +127,26 @@ def general_value(conj: Conj) -> Value:
         _array_shapes(conj, _is_nothing) if types & ARRAY else (),
         _object_shapes(conj, _is_nothing) if types & OBJECT else (),
     )
+
+
+def _types_of_members(operations: Iterable[Operation]) -> int:
+    """Return the types of the members of unions, as far as these are schemas without operations: inside of others,
+    nodes would be met in another order.
+
+    PERF: of a union of objects, which most are, nobody has to ask for scalars and arrays, member by member.
+    """
+    types = EVERY_TYPE
+    for operation in operations:
+        if operation.kind not in _UNIONS or operation.types != EVERY_TYPE:
+            break
+        members = 0
+        for part in operation.operands:
+            signed = next(iter(part), None)
+            if signed is None or not signed.positive or not (plan := plan_of(signed.node)).plain:
+                return types
+            members |= plan.types
+        types &= members
+    return types
 
 
 def plain_value(node: Node, plan: SortedKeywords) -> Value:
