@@ -15,7 +15,7 @@ from constrained.regex.show import pattern_text
 from constrained.schema.normal.normalise import ANYTHING, is_never, normalise
 from constrained.schema.reading.check import load
 from constrained.schema.reading.document import NOTHING, Node, ordered
-from constrained.schema.reading.estimates import REFERRING
+from constrained.schema.reading.keywords import REFERRING
 from constrained.schema.strings.sets import of_pattern
 from constrained.schema.values import (
     Absent,

@@ -32,7 +32,6 @@ from constrained.schema.machines.distinct import Distinct
 from constrained.schema.machines.object import beyond
 from constrained.schema.machines.value import Values
 from constrained.schema.reading.document import NOTHING, Library, both, ordered
-from constrained.schema.reading.estimates import REFERRING
 from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.values import (
     ALWAYS,
@@ -436,11 +435,7 @@ def _applied(conj: Conj, library: Library) -> set[int]:
             for keyword in _APPLIED.intersection(schema):
                 value = schema[keyword]
                 todo += value if isinstance(value, list) else [value]
-            todo += [
-                library.targets[id(schema), keyword].schema
-                for keyword in REFERRING
-                if (id(schema), keyword) in library.targets
-            ]
+            todo += library.referents(schema)
     return found
 
 

@@ -31,14 +31,13 @@ from constrained.schema.reading.document import (
 from constrained.schema.reading.estimates import (
     MANY_TEXTS,
     NEGATING,
-    REFERRING,
     RISKY,
     find_cycles,
     is_large,
     with_large_texts,
     with_many,
 )
-from constrained.schema.reading.keywords import DRAFTS, Dialect, Holds, OfKind, named
+from constrained.schema.reading.keywords import DRAFTS, REFERRING, Dialect, Holds, OfKind, named
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
@@ -64,8 +63,8 @@ MOST_DIGITS = 4_000  # of a number; Python itself refuses to write somewhat long
 MOST_BITS = 13_000
 
 _Below: TypeAlias = tuple[Any, Resource, Where, int]  # a schema, its resource and place, the id of the one it stands in
-# types of which any value fits, what says whether another fits, what lists the subschemas, whether it is looked at
-_Form: TypeAlias = tuple[Collection[type], Callable[[Any], bool], Callable[..., list[_Below]] | None, bool]
+# types of which any value fits, what says whether another fits, where subschemas are, whether it is looked at
+_Form: TypeAlias = tuple[Collection[type], Callable[[Any], bool], Holds, bool]
 
 
 def check(library: Library, resource: Resource) -> None:
@@ -134,12 +133,12 @@ def _checked(
         if keyword not in ANNOTATIONS:
             library.unknown.append((keyword, where, dialect))
         return ()
-    kinds, fits, below, looked_at = form
+    kinds, fits, holds, looked_at = form
     if type(value) not in kinds and not fits(value):
         raise _misfit(keyword, value, dialect, where)
     if looked_at:
         _check_value(library, schema, keyword, where, dialect)
-    return () if below is None else below(keyword, value, resource, where, id(schema))
+    return _subschemas(holds, keyword, value, resource, where, id(schema)) if holds else ()
 
 
 def _entered(
@@ -195,43 +194,23 @@ def _forms_of(dialect: Dialect) -> dict[str, _Form]:
     forms: dict[str, _Form] = {}
     for keyword, rule in dialect.rules.items():
         kinds = rule.fits.kinds if isinstance(rule.fits, OfKind) else ()
-        forms[keyword] = kinds, rule.fits, _BELOW[rule.holds], keyword in _LOOKED_AT
+        forms[keyword] = kinds, rule.fits, rule.holds, keyword in _LOOKED_AT
     dialect.tables["forms"] = forms
     return forms
 
 
-def _one(keyword: str, schema: Any, resource: Resource, where: Where, holder: int) -> list[_Below]:
-    return [(schema, resource, (where, keyword), holder)]
-
-
-def _listed(keyword: str, schemas: list[Any], resource: Resource, where: Where, holder: int) -> list[_Below]:
-    here: Where = (where, keyword)
-    return [(schema, resource, (here, index), holder) for index, schema in enumerate(schemas)]
-
-
-def _one_or_listed(keyword: str, value: Any, resource: Resource, where: Where, holder: int) -> list[_Below]:
-    return (_listed if type(value) is list else _one)(keyword, value, resource, where, holder)
-
-
-def _named(keyword: str, schemas: dict[str, Any], resource: Resource, where: Where, holder: int) -> list[_Below]:
-    here: Where = (where, keyword)
-    return [(schema, resource, (here, name), holder) for name, schema in schemas.items()]
-
-
-def _named_but_lists(
-    keyword: str, parts: dict[str, Any], resource: Resource, where: Where, holder: int
+def _subschemas(
+    holds: Holds, keyword: str, value: Any, resource: Resource, where: Where, holder: int
 ) -> list[_Below]:
-    return [below for below in _named(keyword, parts, resource, where, holder) if type(below[0]) is not list]
-
-
-_BELOW = {
-    Holds.NOTHING: None,
-    Holds.SCHEMA: _one,
-    Holds.LIST: _listed,
-    Holds.MAP: _named,
-    Holds.SCHEMA_OR_LIST: _one_or_listed,
-    Holds.SCHEMA_OR_STRINGS_MAP: _named_but_lists,
-}
+    """Return the subschemas in a keyword's value; lists of strings among them are none."""
+    here: Where = (where, keyword)
+    if type(value) is list:
+        return [(schema, resource, (here, index), holder) for index, schema in enumerate(value)]
+    if holds is Holds.MAP or holds is Holds.SCHEMA_OR_STRINGS_MAP:
+        entries = value.items()
+        parts = entries if holds is Holds.MAP else [entry for entry in entries if type(entry[1]) is not list]
+        return [(schema, resource, (here, name), holder) for name, schema in parts]
+    return [(value, resource, here, holder)]
 
 
 def _misfit(keyword: str, value: object, dialect: Dialect, where: Where) -> SchemaError:

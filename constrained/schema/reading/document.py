@@ -34,7 +34,15 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from constrained.errors import LimitExceeded, SchemaError, UnsupportedSchema, shown
 from constrained.regex.liveness import MADE
-from constrained.schema.reading.keywords import BY_URI, DRAFT_2020, UNDECLARED, Dialect, by_uri, of_metaschema
+from constrained.schema.reading.keywords import (
+    BY_URI,
+    DRAFT_2020,
+    REFERRING,
+    UNDECLARED,
+    Dialect,
+    by_uri,
+    of_metaschema,
+)
 from constrained.schema.values import ALWAYS, Conj, SignedNode, negation
 from constrained.work import spend, unlocked_at_fork
 
@@ -199,6 +207,12 @@ class Library:
         if schema.get("$recursiveAnchor") is True and "$recursiveAnchor" in dialect.rules and resource.root is schema:
             resource.recursive = True
         return resource
+
+    def referents(self, schema: dict[str, Any]) -> list[Any]:
+        """Return the schemas that a schema refers to."""
+        place, targets = id(schema), self.targets
+        return [
+            targets[place, word].schema for word in REFERRING if word in schema and (place, word) in targets]
 
     def find(self, uri: str, where: Where) -> tuple[Resource, bool]:
         """Return the resource with this URI, and whether it is new here and so unchecked."""

@@ -28,14 +28,13 @@ from constrained.errors import GrammarError
 from constrained.regex import Expr, matches
 from constrained.regex.facts import LARGE_PATTERN, part_soon, size
 from constrained.schema.reading.document import Library
-from constrained.schema.reading.keywords import Applies, Holds, applying, named
+from constrained.schema.reading.keywords import REFERRING, Applies, Holds, applying, named
 from constrained.schema.strings.sets import of_pattern
 from constrained.work import spend
 
 # Keywords whose normal form can be out of bounds, so that it is made before anything is generated.
 RISKY = named(lambda keyword: keyword.risky)
 NEGATING = named(lambda keyword: keyword.negating)
-REFERRING = tuple(sorted(named(lambda keyword: keyword.refers), key=len))
 _APPLIED = applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
 _APPLIED_LISTS = applying(Applies.AS_PART, Applies.AS_BRANCH)
 _APPLIED_MAPS = applying(Applies.AS_CONDITION, holds=Holds.MAP)
@@ -47,8 +46,6 @@ def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
     """Count the schemas that apply themselves to the same value as risky: an error only where a value can get to
     one.
     """
-    if _lead_nowhere(library, referring):
-        return
     done: set[int] = set()
     on_way: set[int] = set()
     ends = {
@@ -57,7 +54,7 @@ def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
         if type(target.schema) is not dict or _LEADING_ON.isdisjoint(target.schema)
     }
     for start in referring:
-        if _APPLYING.isdisjoint(start) and all(id(target) in ends for target in _targets(library, start)):
+        if _APPLYING.isdisjoint(start) and all(id(target) in ends for target in library.referents(start)):
             continue
         stack: list[tuple[dict[str, Any], Iterator[Any]]] = (
             [(start, iter(_applied(library, start)))] if id(start) not in done else []
@@ -77,31 +74,9 @@ def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
                 stack.append((following, iter(_applied(library, following))))
 
 
-def _lead_nowhere(library: Library, referring: list[dict[str, Any]]) -> bool:
-    """Return whether nothing that is referred to applies others to the same value, and nothing that refers combines
-    any.  PERF: mostly so, and it is a third of the time.
-    """
-    for target in library.targets.values():
-        if type(target.schema) is dict and not _LEADING_ON.isdisjoint(target.schema):
-            return False
-    for schema in referring:  # noqa: SIM110 - `all` would be a call of Python
-        if not _APPLYING.isdisjoint(schema):
-            return False
-    return True
-
-
-def _targets(library: Library, schema: dict[str, Any]) -> list[Any]:
-    """Return the schemas that a schema refers to."""
-    return [
-        library.targets[id(schema), keyword].schema
-        for keyword in REFERRING
-        if keyword in schema and (id(schema), keyword) in library.targets
-    ]
-
-
 def _applied(library: Library, schema: dict[str, Any]) -> list[Any]:
     """Return the schemas that a schema applies to the same value."""
-    found = _targets(library, schema)
+    found = library.referents(schema)
     if not _APPLYING.isdisjoint(schema):
         found += [schema[keyword] for keyword in _APPLIED if keyword in schema]
         found += [part for keyword in _APPLIED_LISTS if type(schema.get(keyword)) is list for part in schema[keyword]]
@@ -199,7 +174,7 @@ class _AlternativeCount:
         found = _size(pattern) if type(pattern) is str else 1
         found *= (_FORMAT if "format" in schema else 1) * (_STEP if "multipleOf" in schema else 1)
         single = [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
-        for part in (*_listed(schema, "allOf"), *single, *self._targets(schema)):
+        for part in (*_listed(schema, "allOf"), *single, *self._library.referents(schema)):
             found = min(found * self.texts(part, depth + 1), LARGE_TEXT)
         found = min(found * self._side_by_side(_listed(schema, "oneOf"), depth), LARGE_TEXT)
         if "anyOf" in schema:
@@ -229,17 +204,9 @@ class _AlternativeCount:
                 multiplied *= ways
         return min(added + multiplied, LARGE_TEXT)
 
-    def _targets(self, schema: dict[str, Any]) -> list[Any]:
-        targets = self._library.targets
-        return [
-            targets[id(schema), keyword].schema
-            for keyword in REFERRING
-            if keyword in schema and (id(schema), keyword) in targets
-        ]
-
     def _asserted(self, schema: dict[str, Any], depth: int) -> int:
         ways = 1
-        for part in (*_listed(schema, "allOf"), *self._targets(schema)):
+        for part in (*_listed(schema, "allOf"), *self._library.referents(schema)):
             ways *= self.of(part, True, depth)
         branches = _listed(schema, "anyOf")
         if branches:
@@ -285,7 +252,7 @@ class _AlternativeCount:
         ways += (2 if "multipleOf" in schema else 0) + (
             MANY if "contains" in schema and ("minContains" in schema or "maxContains" in schema) else 0
         )
-        for part in (*_listed(schema, "allOf"), *self._targets(schema)):
+        for part in (*_listed(schema, "allOf"), *self._library.referents(schema)):
             ways += self.of(part, False, depth)
         branches = 1
         for part in _listed(schema, "anyOf"):
@@ -331,7 +298,7 @@ class _AlternativeCount:
 
     def _types(self, schema: Any) -> set[str]:
         """Return the types that a schema names, number standing for integer too; none if it names none."""
-        while type(schema) is dict and "type" not in schema and len(targets := self._targets(schema)) == 1:
+        while type(schema) is dict and "type" not in schema and len(targets := self._library.referents(schema)) == 1:
             self._left -= 1
             if self._left < 0:
                 return set()
@@ -349,7 +316,7 @@ class _AlternativeCount:
         if type(schema) is not dict or depth > _DEEPEST or self._left < 0:
             return found
         self._left -= 1
-        for part in (*_listed(schema, "allOf"), *self._targets(schema)):
+        for part in (*_listed(schema, "allOf"), *self._library.referents(schema)):
             found.update(self._tags(part, depth + 1))
         below = schema.get("properties")
         for key, value in (("", schema), *(below.items() if type(below) is dict else ())):

@@ -321,6 +321,7 @@ def named(says: Callable[[Keyword], bool]) -> frozenset[str]:
     return frozenset(keyword.name for keyword in KEYWORDS if says(keyword))
 
 
+REFERRING = tuple(sorted(named(lambda keyword: keyword.refers), key=len))
 OTHER_KEYS = named(lambda keyword: keyword.rest and keyword.about == "object")  # `additionalProperties` and its like
 
 

@@ -32,6 +32,7 @@ from constrained.schema.reading.keywords import (
     DRAFT_2019,
     DRAFT_2020,
     OTHER_KEYS,
+    REFERRING,
     Applies,
     Dialect,
     Holds,
@@ -173,7 +174,6 @@ _IN_PLACE = frozenset(applying(Applies.AS_PART, Applies.AS_BRANCH, Applies.AS_CO
 _ALWAYS, _UNIONS = frozenset({"allOf"}), frozenset({"anyOf", "oneOf"})
 _DESCRIBING = OTHER_KEYS | _UNIONS | _NAMED | _PATTERNS | {"if", "dependencies", "dependentSchemas", "const"}
 _MAPS = named(lambda keyword: keyword.holds in (Holds.MAP, Holds.SCHEMA_OR_STRINGS_MAP))
-_REFERRING = tuple(named(lambda keyword: keyword.refers))
 _REQUIRING = ("dependentRequired", "dependencies")
 _LOOKED_AT = named(lambda keyword: bool(keyword.holds)).union(_REQUIRING)
 _NO_NAMES: dict[str, Any] = {}
@@ -234,7 +234,7 @@ def _together(
     group = [value for value in values if type(value[0]) is dict]
     seen = {id(part) for part, _ in group}
     for schema, where in group:
-        targets = [library.targets[id(schema), word] for word in _REFERRING if (id(schema), word) in library.targets]
+        targets = [library.targets[id(schema), word] for word in REFERRING if (id(schema), word) in library.targets]
         parts = [(target.schema, target.where) for target in targets if type(target.schema) is dict]
         if not (targets and resource.dialect.reference_stands_alone):
             parts += _below(library, schema, where, words)
