@@ -50,6 +50,7 @@ class LetterAutomaton:
                 grouped.setdefault(kernel.step_byte(state, byte), []).append(byte)
             for token in sorted(kernel.named_tokens(state)):
                 grouped.setdefault(kernel.step_token(state, token), []).append(names[token])
+            spend(8 * len(grouped))  # for memory: states of many readings
             known = self._moves[state] = tuple((tuple(symbols), after) for after, symbols in grouped.items())
         return known
 

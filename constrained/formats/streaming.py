@@ -33,7 +33,7 @@ from constrained.formats.read.inputs import Incoming, Piece
 from constrained.formats.read.question import NATIVES
 from constrained.formats.read.reading import call_of, ending, judged_call, name_written, repairs_behind
 from constrained.formats.read.simulation import marks_of
-from constrained.work import MAX_WORK, Budget, current, metered
+from constrained.work import MAX_WORK, Budget, current, metered, spend
 
 if TYPE_CHECKING:
     from constrained.formats.read.reading import Asked
@@ -104,6 +104,7 @@ Event = TextDelta | ThoughtDelta | CallStarted | ArgumentDelta | CallFinished | 
 
 # -- the parser --------------------------------------------------------------------------------------------------------
 
+_A_CALL = 25  # units of work of a piece, however short
 _PER_CHARACTER = 10  # units of work that each character brings with it
 
 
@@ -223,6 +224,7 @@ class StreamParser:
     def _told(self, pieces: list[Piece]) -> list[Event]:
         size = sum(len(piece) for piece, _ in pieces)
         with metered(None if current() is not None else Budget(MAX_WORK + _PER_CHARACTER * size)):
+            spend(_A_CALL)
             self._read(pieces)
             if self._simulation.failure is not None:
                 self._refuse()

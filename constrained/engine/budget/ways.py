@@ -687,6 +687,7 @@ class ItemWays:
 # ======================================================================================================================
 
 _ENDLESS = 1 << 30  # length of a way that is not known
+_MOST_NESTED = 8
 
 # The states of an entry that a word came through, the last first; the symbols and the remembered texts before each.
 Trail: TypeAlias = "tuple[int, State, int, Trail] | None"
@@ -704,6 +705,7 @@ class Ways:
         self._writes: dict[State, int] = {}  # if any
         self._items: dict[State, ItemWays] = {}
         self._held = 0  # entries that `_items` keep
+        self._nested = 0  # items inside each other that are asked for their lengths
         self.texts = TextWays()
 
     def __len__(self) -> int:
@@ -749,7 +751,14 @@ class Ways:
         return None if found is None else (found[0], at.behind(found[1]), max(1, found[1].size // 7))
 
     def _length(self, machine: State) -> int:
-        way = self.of(machine)
+        """Return the symbols of the shortest way out, or fewer: none where items are nested too deep to ask."""
+        if self._nested == _MOST_NESTED:
+            return 0
+        self._nested += 1
+        try:
+            way = self.of(machine)
+        finally:
+            self._nested -= 1
         return _ENDLESS if way is None else len(way)
 
     def _keep_items(self, entries: int) -> None:
