@@ -1,4 +1,4 @@
-"""The machines of plain values that are compiled, next to their plain twins: the same states, edges and units of work."""
+"""The machines of plain values that are compiled, next to their plain twins: the same states and edges."""
 
 from __future__ import annotations
 
@@ -116,8 +116,7 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
 
     def call(function: Callable[[], Any]) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(machine_value, "PlainStates", None)
-            patch.setattr(machine_value.Choice, "expand", machine_value.Choice.plain_expand)
+            patch.setattr(machine_value, "PlainObjects", None)
             return function()
 
     return call
@@ -232,8 +231,8 @@ def test_machines_are_the_same(surface: str, ordered: bool, plainly: Any) -> Non
     marks, lengths = SURFACES[surface], set()
     for schema in (*ORDINARY[::19], *BRANCHES, {"items": BRANCHES[0], "type": "array", "minItems": 1}):
         one = copy.deepcopy(schema)
-        found = again(lambda one=one: states(one, marks, ordered=ordered))
-        assert found == plainly(lambda one=one: states(one, marks, ordered=ordered)), one
+        found = again(lambda one=one: states(one, marks, ordered=ordered))[:2]
+        assert found == plainly(lambda one=one: states(one, marks, ordered=ordered))[:2], one
         lengths.add(len(found[0] or ()))
     assert max(lengths) >= 100
 
@@ -241,20 +240,10 @@ def test_machines_are_the_same(surface: str, ordered: bool, plainly: Any) -> Non
 def test_machines_of_all_kinds_of_schemas_are_the_same(plainly: Any) -> None:
     marks, finished = SURFACES["json"], 0
     for schema in schemas(300):
-        found = again(lambda schema=schema: states(schema, marks, ordered=False))
-        assert found == plainly(lambda schema=schema: states(schema, marks, ordered=False)), schema
+        found = again(lambda schema=schema: states(schema, marks, ordered=False))[:2]
+        assert found == plainly(lambda schema=schema: states(schema, marks, ordered=False))[:2], schema
         finished += bool(found[0])
     assert finished > 60
-
-
-def test_positions_are_compared_by_content() -> None:
-    values = machine_value.Values(SURFACES["json"], ordered=False)
-    first, other = (values.state(load({"type": "array", "items": {"not": {"const": number}}})) for number in (1, 2))
-    assert isinstance(first, machine.Bytes) and isinstance(other, machine.Bytes)
-    (_, after), (_, tight) = first.then.expand().calls
-    assert type(after).__name__ == "PlainPosition" and (_, tight) == first.then.expand().calls[1]
-    assert after == first.then.expand().calls[0][1] and hash(after) == hash(first.then.expand().calls[0][1])
-    assert len({first.then, tight, after, other.then}) == 4 and first.then != 1
 
 
 @pytest.mark.parametrize("word", ["items", "properties", "not", "allOf", "additionalProperties"])

@@ -1,140 +1,34 @@
-"""The machines of plain values, compiled: from `Value` to machine states; and copies of plain JSON.
-
-Where a value is not plain, the twins in Python (`machines.value`) take over; what they make is the same, and so are the
-units of work (tests/test_schema_machines_compiled.py).
-"""
-from cpython.dict cimport PyDict_Copy, PyDict_GetItemWithError, PyDict_Next, PyDict_SetItem
-from cpython.object cimport Py_EQ, PyObject_RichCompareBool
+"""What of schemas is worth compiling: the facts about plain objects, and copies of plain JSON."""
+from cpython.dict cimport PyDict_Copy, PyDict_Next, PyDict_SetItem
 from cpython.ref cimport PyObject
 from cython cimport final
 from libc.math cimport isfinite
 from constrained._work cimport spent
 
-from constrained.errors import LimitExceeded
-from constrained.machine import Bytes, Edges, END, MarkerSafe, ObjectTable, Quoting, Text
-from constrained.regex import ANY_TEXT, NEVER
+from constrained.machine import MarkerSafe, ObjectTable
+from constrained.regex import ANY_TEXT
 from constrained.schema.key_masks import mask_of
 from constrained.schema.machines.object import ObjectMachine, TABLE_QUOTINGS
 from constrained.schema.surfaces.punctuation import unmarked
-from constrained.schema.number_texts import number_language
-from constrained.schema.reading.document import located, NOTHING, pointer_of
+from constrained.schema.reading.document import pointer_of
 
 
 # ======================================================================================================================
-# The machines of plain arrays and objects, and the state of a value: what most values of most schemas are.
+# Plain objects: those whose keys have each a value of its own, and that no clause ties together, in a punctuation of
+# brackets and commas.  The facts about such an object go to a kernel (`machine.ObjectTable`) without a machine in Python,
+# which is only made for who expands its states one by one.
 #
-# An array is plain whose items are all of one kind, compared with nothing and counted only by their number; an object
-# whose keys have each a value of its own, and that no clause ties together.  Both in a punctuation of brackets and
-# commas.  A position in such an array is four numbers, and the facts about such an object go to a kernel
-# (`machine.ObjectTable`) without a machine in Python, which is only made for who expands its states one by one.
+#     PlainObjects.opened(shape, conj) ──► PlainObject
 #
-#     PlainStates.state(conj) ──► Bytes("[", PlainPosition)   Bytes("{", PlainObject)   Text   Choice
-#
-# The same states as `value`, `array` and `object` make, in the same order, and the same units of work.
-#
-# Owns: nothing.  Borrows: the states of `value.Values`, in which it enters those that it makes.
-# Plain twin: `Values.state`, `array.ArrayMachine` and `object.ObjectMachine`; see
-# tests/test_schema_machines_compiled.py.
+# Owns: nothing.  Other objects, and all of them where there is no compiler: `object.ObjectMachine`.
 # ======================================================================================================================
 
 cdef enum:
-    FIRST = 0
-    AFTER = 1
-    NEXT = 2
-    LONGEST_ARRAY = 1 << 30       # bounds on the length of an array beyond which it is not plain
     MOST_BITS = 62          # keys whose mask is one number of C
 
-cdef object _NOTHING = NOTHING, _new_tuple = tuple.__new__
-cdef object _END = END, _Bytes = Bytes, _Edges = Edges, _Text = Text, _NEVER = NEVER
-cdef object _ANY_TEXT = ANY_TEXT, _RAW = Quoting.RAW
-cdef tuple _QUOTINGS = TABLE_QUOTINGS, _NEVER_COMPARED = (0, 1)
+cdef object _new_tuple = tuple.__new__, _ANY_TEXT = ANY_TEXT
+cdef tuple _QUOTINGS = TABLE_QUOTINGS
 
-# -- arrays ------------------------------------------------------------------------------------------------------------
-
-@final
-cdef class PlainArray:
-    """The machine of one shape, as `array.ArrayMachine`; compared by identity."""
-
-    cdef readonly object values
-    cdef object conj, items, item, comma, gap
-    cdef tuple end          # the edge of the closing bracket
-    cdef long least, most   # lengths; most: -1 for none, and see `limit`
-    cdef long counts_to
-    cdef bint is_limited    # whether `most` counts that there may be no item
-
-    @property
-    def place(self):
-        """The pointer of the schema, for messages."""
-        return pointer_of(self.conj)
-
-    cdef bint continues(self, long length) except -1:
-        """Say whether one more item may come."""
-        if not self.is_limited:
-            if self.items and (PyObject_RichCompareBool(self.items, _NOTHING, Py_EQ) or self.values.never(self.items)):
-                self.most = 0
-            self.is_limited = True
-        return self.most < 0 or length < self.most and self.least <= self.most
-
-    cdef PlainPosition at(self, int phase, bint padded, long length):
-        cdef PlainPosition made = PlainPosition.__new__(PlainPosition)
-        made.machine, made.phase, made.padded, made.length = self, phase, padded, length
-        return made
-
-
-@final
-cdef class PlainPosition:
-    """A position between the brackets, as `array.ArrayPosition`; equal positions have equal continuations."""
-
-    cdef readonly PlainArray machine
-    cdef int phase
-    cdef bint padded        # whitespace may come
-    cdef long length        # no further than the machine counts
-
-    def __eq__(self, other):
-        cdef PlainPosition position
-        if type(other) is not PlainPosition:
-            return False
-        position = <PlainPosition>other
-        return (self.machine is position.machine and self.phase == position.phase and self.padded == position.padded
-                and self.length == position.length)
-
-    def __hash__(self):
-        return (<Py_ssize_t><void*>self.machine >> 4) * 1000003 ^ (8 * self.length + 2 * self.phase + self.padded)
-
-    def expand(self):
-        return self.located_edges(False)
-
-    def way_out(self):
-        """Return the edges of `State.way_out`: the bracket where it may come, else the comma or an item."""
-        return self.located_edges(True)
-
-    cdef located_edges(self, bint hurried):
-        try:
-            return self.edges(hurried)
-        except LimitExceeded as error:
-            raise located(error, self.machine.place) from None
-
-    cdef edges(self, bint hurried):
-        cdef PlainArray machine = self.machine
-        cdef list calls = []
-        cdef bint closes = self.length >= machine.least
-        spent(6, machine)
-        if self.phase == AFTER:
-            if not (hurried and closes) and (hurried or machine.continues(self.length)):
-                calls.append((machine.comma, machine.at(NEXT, False, self.length)))
-        else:
-            closes = closes and self.phase == FIRST
-            if not (hurried and closes) and machine.continues(self.length):
-                if machine.item is None:
-                    machine.item = machine.values.state(machine.items)
-                calls.append((machine.item, machine.at(
-                    AFTER, machine.gap is not None, self.length + (self.length < machine.counts_to))))
-        if self.padded and not hurried:
-            calls.append((machine.gap, machine.at(self.phase, False, self.length)))
-        return _new_tuple(_Edges, (machine.end if closes else (), tuple(calls), (), False))
-
-
-# -- objects -----------------------------------------------------------------------------------------------------------
 
 @final
 cdef class PlainObject:
@@ -167,7 +61,7 @@ cdef class PlainObject:
 
     cdef start(self):
         if self.position is None:
-            self.position = ObjectMachine(self.values, self.shape, self.punctuation, self.conj, paid=True).start
+            self.position = ObjectMachine(self.values, self.shape, self.punctuation, self.conj).start
         return self.position
 
     cdef facts(self):
@@ -224,107 +118,30 @@ cdef _required(list names, required):
     return mask
 
 
-# -- unions ------------------------------------------------------------------------------------------------------------
-
-def choice_edges(choice):
-    """Return the edges of a `value.Choice`, as its method."""
-    cdef dict ranges = {}, tokens = {}
-    cdef list calls = []
-    for state in <tuple>(<tuple>choice)[0]:
-        if type(state) is _Text:
-            calls.append((state, _END))
-        elif type(state) is _Bytes:
-            data, then = <tuple>state
-            if len(data) > 1:
-                then = _new_tuple(_Bytes, (data[1:], then))
-            ranges[data[0], data[0], then] = None
-        else:
-            edges = state.expand()
-            ranges.update(dict.fromkeys(edges.ranges))
-            calls += edges.calls
-            tokens.update(dict.fromkeys(edges.tokens))
-    return _new_tuple(_Edges, (tuple(ranges), tuple(calls), tuple(tokens), False))
-
-
-# -- values ------------------------------------------------------------------------------------------------------------
-
 @final
-cdef class LookedAt:
-    """What is being looked at, as `document.At`."""
+cdef class PlainObjects:
+    """Makes the states behind the opening bracket of plain objects, for a `value.Values`."""
 
-    cdef object conj
+    cdef object values, punctuation
+    cdef bint are_plain, ordered, marked
 
-    @property
-    def place(self):
-        return pointer_of(self.conj)
-
-
-@final
-cdef class PlainStates:
-    """Makes the states of a `value.Values`, and keeps them there."""
-
-    cdef object values, punctuation, value, never, choice
-    cdef dict states
-    cdef bint has_plain_objects, has_plain_arrays, ordered, marked
-
-    def __init__(self, values, choice):
+    def __init__(self, values):
         marks = values.punctuation
-        self.values, self.punctuation, self.choice = values, marks, choice
-        self.value, self.never, self.states = values.value, values.never, values.states
-        self.ordered, self.marked = values.ordered, isinstance(marks.keys.quoting, MarkerSafe)
-        self.has_plain_objects = _is_plain(marks.objects) and marks.keys.within is None and int(
-            marks.keys.quoting) in _QUOTINGS
-        self.has_plain_arrays = len(marks.arrays) == 1 and _is_plain(marks.arrays[0])
+        self.values, self.punctuation, self.ordered = values, marks, values.ordered
+        self.marked = isinstance(marks.keys.quoting, MarkerSafe)
+        self.are_plain = _is_plain(marks.objects) and marks.keys.within is None and int(marks.keys.quoting) in _QUOTINGS
 
-    def state(self, conj):
-        """As `Values.state`."""
-        cdef PyObject* known = PyDict_GetItemWithError(self.states, conj)
-        if known != NULL:
-            return <object>known
-        return self.states.setdefault(conj, self.made(conj))
-
-    cdef made(self, conj):
-        cdef LookedAt looked_at = LookedAt.__new__(LookedAt)
-        looked_at.conj = conj
-        spent(1, looked_at)
-        return self.of_value(self.value(conj), conj)
-
-    cdef of_value(self, value, conj):
-        """As `Values.alternatives`, joined."""
-        cdef list found = []
-        cdef int index
-        marks = self.punctuation
-        null, booleans, numbers, strings, arrays, objects = value
-        if objects:
-            found.append(_new_tuple(_Bytes, (marks.objects.opening, self.opened_object(objects, conj))))
-        if arrays:
-            for index in range(len(marks.arrays)):
-                start = self.opened_array(arrays, index, conj)
-                found.append(_new_tuple(_Bytes, (marks.arrays[index].opening, start)))
-        if strings is not _NEVER:
-            found.append(_new_tuple(_Text, (marks.strings, strings)) if strings is _ANY_TEXT and marks.quote is None
-                         else self.values.string(strings))
-        if numbers:
-            found.append(_new_tuple(_Text, (_RAW, number_language(numbers, marks.numbers))))
-        if booleans:
-            for boolean in sorted(booleans):
-                found.append(_new_tuple(_Bytes, (marks.true if boolean else marks.false, _END)))
-        if null:
-            found.append(_new_tuple(_Bytes, (marks.null, _END)))
-        return found[0] if len(found) == 1 else _new_tuple(self.choice, (tuple(found),))
-
-    cdef opened_object(self, objects, conj):
-        """Return the state after the opening bracket of an object."""
+    def opened(self, shape, conj):
+        """Return the state behind the opening bracket of an object; None: it is not plain."""
         cdef PlainObject made
-        if self.has_plain_objects and len(objects) == 1:
-            quoting = self.quoting_of(objects[0])
-            if quoting is not None:
-                made = PlainObject.__new__(PlainObject)
-                made.values, made.shape, made.punctuation, made.conj = self.values, objects[0], self.punctuation, conj
-                made.quoting, made.ordered = quoting, self.ordered
-                spent(4 + len((<tuple>objects[0])[0]), made)
-                return made
-        return self.values.opened_object(objects, self.punctuation, conj)
+        quoting = self.quoting_of(shape) if self.are_plain else None
+        if quoting is None:
+            return None
+        made = PlainObject.__new__(PlainObject)
+        made.values, made.shape, made.punctuation, made.conj = self.values, shape, self.punctuation, conj
+        made.quoting, made.ordered = quoting, self.ordered
+        spent(4 + len((<tuple>shape)[0]), made)
+        return made
 
     cdef quoting_of(self, shape):
         """Return the quoting of the keys of a plain object, None: it is not plain; see `ObjectMachine.table`."""
@@ -339,23 +156,6 @@ cdef class PlainStates:
         quoting = self.punctuation.keys.quoting if cells else unmarked(
             self.punctuation.keys.quoting, [name for name, _ in named])
         return None if isinstance(quoting, MarkerSafe) else quoting
-
-    cdef opened_array(self, arrays, int brackets, conj):
-        """Return the state after the opening bracket of an array."""
-        cdef PlainArray made
-        if self.has_plain_arrays and len(arrays) == 1:
-            prefix, rest, least, most, counts, clauses, unique = arrays[0]
-            if not (prefix or counts or clauses or unique is not None and most not in _NEVER_COMPARED) and (
-                    least < LONGEST_ARRAY and (most is None or most < LONGEST_ARRAY)):
-                made = PlainArray.__new__(PlainArray)
-                made.values, made.conj, made.items, made.least = self.values, conj, rest, least
-                made.most = -1 if most is None else most
-                made.counts_to = least if most is None else most
-                marks = self.punctuation
-                closing = marks.arrays[0].closing
-                made.comma, made.gap, made.end = marks.comma, marks.gap, ((closing, closing, _END),)
-                return made.at(FIRST, made.gap is not None, 0)
-        return self.values.opened_array(arrays, brackets, conj)
 
 
 cdef bint _is_plain(brackets) except -1:

@@ -609,13 +609,11 @@ class ObjectMachine:
     """The machine of one shape; compared by identity."""
 
     def __init__(
-        self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation, conj: Conj = ALWAYS,
-        *, paid: bool = False,
+        self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation, conj: Conj = ALWAYS
     ) -> None:
         self.values, self.shape = values, shape
         self.punctuation, self._conj = punctuation, conj
-        if not paid:
-            spend(4 + len(shape.named), self)
+        spend(4 + len(shape.named), self)
         # PERF: a comprehension is a call of Python, and most objects are read for the first time
         self.names: tuple[str, ...] = ()
         self.conjs: tuple[Conj, ...] = ()
