@@ -22,7 +22,7 @@ from constrained.grammar import Pattern
 from constrained.regex import Expr, char_class, concat, matches, parse_ecma, parse_python
 from constrained.regex.charset import MAX, category, contains, unicode_property
 from constrained.regex.expr import single, step
-from constrained.schema.lark_rules import hexadecimal
+from constrained.schema.lark_rules import hexadecimals
 from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.strings.formats import format_expr
 from constrained.schema.strings.idn import _valid
@@ -291,7 +291,7 @@ EDGES = (0, 1, 9, 10, 15, 16, 17, 0x2E, 0x2F, 0x30, 0x9F, 0xA0, 0xEF, 0xF0, 0xFE
 def test_every_range_of_hexadecimal_numbers(upper):
     """All numbers of two digits, asked of ranges that begin and end at, before and behind what a digit changes."""
     for low, high in itertools.combinations_with_replacement(EDGES, 2):
-        pattern = re.compile(hexadecimal(low, high, 2, upper=upper))
+        pattern = re.compile(hexadecimals(((low, high),), 2, upper=upper))
         for number in range(256):
             small, large = f"{number:02x}", f"{number:02X}"
             assert bool(pattern.fullmatch(small)) == (low <= number <= high), (pattern, small)

@@ -15,8 +15,8 @@ from constrained.schema.reading.document import pointer_of
 
 # ======================================================================================================================
 # Plain objects: those whose keys have each a value of its own, and that no clause ties together, in a punctuation of
-# brackets and commas.  The facts about such an object go to a kernel (`machine.ObjectTable`) without a machine in Python,
-# which is only made for who expands its states one by one.
+# brackets and commas.  The facts about such an object go to a kernel (`machine.ObjectTable`) without a machine in
+# Python, which is only made for who expands its states one by one.
 #
 #     PlainObjects.opened(shape, conj) ──► PlainObject
 #

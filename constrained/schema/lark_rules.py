@@ -104,36 +104,6 @@ def quoted(text: str) -> str:
     return "".join(_char(ord(char)) for char in text)
 
 
-def hexadecimal(low: int, high: int, digits: int, *, upper: bool) -> str:
-    """Return a pattern of the numbers low..high in a fixed number of hexadecimal digits.
-
-    >>> hexadecimal(0x61, 0x7A, 4, upper=False)
-    '00(?:6[1-9a-f]|7[0-9a])'
-    """
-    if digits == 0:
-        return ""
-    spend(4)
-    unit = 16 ** (digits - 1)
-    if low % unit == 0 and (high + 1) % unit == 0:
-        rest = _digit(0, 15, upper=upper)
-        return _digit(low // unit, high // unit, upper=upper) + (
-            rest * (digits - 1) if digits < 3 else f"{rest}{{{digits - 1}}}"
-        )
-    parts = []
-    first, last = low // unit, high // unit
-    if first == last:
-        return _digit(first, first, upper=upper) + hexadecimal(low % unit, high % unit, digits - 1, upper=upper)
-    if low % unit:
-        parts.append(hexadecimal(low, (first + 1) * unit - 1, digits, upper=upper))
-        first += 1
-    whole = last if (high + 1) % unit == 0 else last - 1
-    if first <= whole:
-        parts.append(hexadecimal(first * unit, (whole + 1) * unit - 1, digits, upper=upper))
-    if whole < last:
-        parts.append(hexadecimal(last * unit, high, digits, upper=upper))
-    return parts[0] if len(parts) == 1 else "(?:" + "|".join(parts) + ")"
-
-
 def _digit(low: int, high: int, *, upper: bool) -> str:
     chars = "0123456789abcdef"[low : high + 1]
     if len(chars) == 1 and (chars.isdigit() or not upper):
@@ -245,7 +215,7 @@ def _pair(low: int, high: int) -> str:
 
     def escaped(a: int, b: int, c: int, d: int) -> str:
         leading, trailing = (
-            hexadecimal(base + x, base + y, 4, upper=True) for base, x, y in ((0xD800, a, b), (0xDC00, c, d))
+            hexadecimals(((base + x, base + y),), 4, upper=True) for base, x, y in ((0xD800, a, b), (0xDC00, c, d))
         )
         return rf"\\u{leading}\\u{trailing}"
 
