@@ -112,7 +112,7 @@ class Chat:
                     self.format.grammar(tools, choice, parallel, prompt=begun, response_schema=schema)
                 )
             with blaming("messages"):
-                ids = self._prompt(read.messages(), tools, thinking)
+                ids = self._prompt(read.messages(), tools, thinking, begun)
         room = self.engine.context - len(ids) - 1  # for the token that ends the answer
         if room < 1:
             message = f"the messages are {len(ids):,} tokens long; the model reads {self.engine.context:,}"
@@ -129,16 +129,14 @@ class Chat:
         limits = self.limits
         return c.compile(grammar, self.engine.vocabulary, max_work=limits.work, deadline=limits.deadline)
 
-    def _prompt(self, messages: list[Json], tools: list[Json], thinking: bool | None) -> list[int]:
+    def _prompt(self, messages: list[Json], tools: list[Json], thinking: bool | None, begun: str) -> list[int]:
         if self._template is None:
             return self.format.render(
                 messages, self.engine.vocabulary, tools or None, add_generation_prompt=True, thinking=thinking
             )
         said = [{"role": "user", "content": message.get("content") or ""} for message in messages]
-        ids: list[int] = self._template.encode(
-            self._template.apply_chat_template(said, tools=tools, format=self.format.name, tokenize=False),
-            add_special_tokens=False,
-        )
+        text = self._template.apply_chat_template(said, tools=tools, format=self.format.name, tokenize=False)
+        ids: list[int] = self._template.encode(text + begun, add_special_tokens=False)
         return ids
 
 

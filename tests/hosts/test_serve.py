@@ -193,6 +193,18 @@ def test_arguments_are_streamed_while_they_are_written(client, request):
     assert len([piece for piece in pieces if piece]) > (3 if request.node.callspec.params["served"] == "hermes" else 0)
 
 
+@pytest.mark.parametrize("served", ["qwen3"], indirect=True, scope="module")
+@pytest.mark.parametrize(("effort", "thinks"), [("none", False), ("high", True)])
+def test_thoughts_are_begun_or_left_out(client, effort, thinks):
+    options = {"tools": TOOLS, "tool_choice": "required", "reasoning_effort": effort, "max_tokens": 100}
+    found = _asked(client, **options)
+    message = found.choices[0].message
+    assert bool(getattr(message, "reasoning_content", None)) == thinks == bool(found.usage.completion_tokens_details.reasoning_tokens)
+    assert _calls(message)
+    told = [getattr(chunk.choices[0].delta, "reasoning_content", None) or "" for chunk in _asked(client, stream=True, **options)]
+    assert "".join(told) == (getattr(message, "reasoning_content", None) or "")
+
+
 def test_logprobs_are_those_of_what_was_allowed(client):
     found = _asked(client, response_format=STRICT, logprobs=True, top_logprobs=3, temperature=0)
     entries = found.choices[0].logprobs.content
@@ -322,15 +334,19 @@ def test_fifty_clients_at_once(served):
 
 
 def test_more_than_the_server_takes_is_told(served):
+    """Answers that cannot be short are under way together."""
+    items = {"type": "array", "items": {"enum": ["rain", "tea"]}, "minItems": 28}
+    long = {"type": "json_schema", "json_schema": {"name": "long", "schema": items}}
+
     async def tried(client):
         try:
-            await client.chat.completions.create(model="embedded", messages=PROMPT, n=4, temperature=2.0, max_tokens=30)
+            await client.chat.completions.create(model="embedded", messages=PROMPT, n=4, response_format=long)
         except openai.RateLimitError as error:
             return error.code
 
     async def all_of_them():
         async with openai.AsyncOpenAI(base_url=f"{served}/v1", api_key="none", max_retries=0) as client:
-            return await asyncio.gather(*[tried(client) for _ in range(30)])
+            return await asyncio.gather(*[tried(client) for _ in range(24)])
 
     assert set(asyncio.run(all_of_them())) == {None, "rate_limit_exceeded"}
 
