@@ -99,7 +99,6 @@ def test_names_in_docstrings_and_comments_exist(module):
 NAMING = {
     "additionalProperties": {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.objects",
-        "schema._values",  # compiled
         "schema.python_types", "formats.tools",  # write it
         "schema.describe", "formats.payload.judge",  # messages
         "schema.normal.quick", "formats.binding.calls", "formats.payload.json_text", "formats.writing.tool_prompt",  # of schemas nobody has read

@@ -1,6 +1,6 @@
 """JSON Schema: from documents to normal forms to machines.
 
-    documents ── reading ──► nodes ── keywords ──► sketches ── normal, satisfiability ──► values
+    documents ── reading ──► nodes ── normal: plans, sketches ──► values
     values ── machines, surfaces ──► states of the engine
 
 The folders are these stations; docs/architecture.md names what is in each.
