@@ -49,7 +49,7 @@ def test_requests_of_all_kinds_with_hostile_ones_among_them(engine):
     before = engine.metric("num_preemptions")
     rows = real_hosts.vllm_rows(engine, 60, 45, seed=1)
     assert not rows["failed"]
-    assert rows["hostile refused"] > 20
+    assert rows["hostile refused"] >= 20
     assert engine.metric("num_preemptions") > before
     assert engine.metric("prefix_cache_hits") > 0
 
