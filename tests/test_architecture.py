@@ -101,6 +101,7 @@ NAMING = {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.objects",
         "schema.python_types", "formats.tools",  # write it
         "schema.describe", "formats.payload.judge",  # messages
+        "serve.playground",  # shows examples
         "schema.normal.quick", "formats.binding.calls", "formats.payload.json_text", "formats.writing.tool_prompt",  # of schemas nobody has read
     },
     "contains": {
