@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # What it takes is counted in units of work, which are the same on every machine, and taken off what the constraint may
 # spend, so that nowhere is more refused; it ends by itself, and never with an error. PERF: of 400 schemas of MaskBench,
 # first tests, against making nothing ahead: steps take 0.73 on average, the slowest step 0.56, the whole request 1.08
-# (`benchmarks.verdicts`, with AGAIN = 12 and 0); with AGAIN = 60 no step is shorter, the whole request 1.25.
+# (benchmarks/verdicts.py, with AGAIN = 12 and 0); with AGAIN = 60 no step is shorter, the whole request 1.25.
 # ======================================================================================================================
 
 SMALL_READING = 60  # units of reading up to which nothing is made ahead: more than half of all schemas take no more

@@ -12,7 +12,7 @@ expressions are read side by side (conjunctions) or inside each other (counts), 
 more where its class has many ranges.  Most of them no text ever meets: the figure says "look" or "no need to look".
 
 >>> from constrained.regex import parse_ecma
->>> [size(parse_ecma(pattern)) for pattern in ("^[a-z]{1,63}$", r"^(?:\\d{1,3}\\.){3}", "^(?=.*a)(?=.*b)(?=.*c)")]
+>>> [size(parse_ecma(pattern)) for pattern in ("^[a-z]{1,63}$", r"^(?:\d{1,3}\.){3}", "^(?=.*a)(?=.*b)(?=.*c)")]
 [8, 8, 27]
 """
 

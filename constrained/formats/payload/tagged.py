@@ -248,7 +248,7 @@ def read_elements(
 
     Raises: Fault: they are not closed in their order, or an object has one name twice.
 
-    >>> from constrained.formats.payload.allowed import ANYTHING
+    >>> from constrained.formats.payload.judge import ANYTHING
     >>> tags = Elements("<(?P<name>[a-z]+)>", "</(?P<name>[a-z]+)>", "item")
     >>> read_elements("<a>1</a><b><item>x</item></b>", tags, None, ANYTHING)
     {'a': 1, 'b': ['x']}
