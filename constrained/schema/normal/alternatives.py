@@ -311,6 +311,7 @@ class Combination:
         found: Sketches = (own,)
         for operation in plan.operations:
             if operation.types & self.type:
+                spend(3)
                 found = yield from _at_its_keyword(self._joined(found, operation, node, mode, own), node, operation)
         return found
 
