@@ -7,7 +7,9 @@ To be run after a change to a .lark file or to what reads one, which tests/test_
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
 
 from constrained.formats.definition import read_definition
 from constrained.formats.pairs import FILE, digest, grammar_of_text, key_of, packed, shipped_folder, shipped_names
@@ -24,4 +26,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":  # sets are written in the order of their hashes
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"})
     main()
