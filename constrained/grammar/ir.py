@@ -17,6 +17,17 @@ Whether the parts of a grammar are what they must be: whoever writes rules by ha
 
 Cost: 0.3 µs a symbol, which readers and operations pay too, though they make none that is wrong.  Left out: whether a
 grammar has words, which `lower` finds.
+
+`fill` makes grammars that are alike but for one machine that they embed, as those of
+requests that bring other tools.
+
+    template: rules with a hole ─┬─ machine of a request ─► its grammar
+                                 └─ machine of another   ─► its grammar
+
+What the rules around the machine say is checked, and its places are numbered, once for all of them.
+
+PERF: the 30 rules of a chat format around its calls took 0.3 ms of each request, of 4 ms with 50 tools that are new.
+Plain twin: `Productions.replace`; compared in tests/test_filling.py.
 """
 
 from __future__ import annotations

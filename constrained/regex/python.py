@@ -12,7 +12,7 @@ Refused: a parser of our own, as syntax, flags and error positions would differ 
 
 Patterns of Python's `re`, as Lark's terminals use them.
 
-`re` itself parses (`python_tree`), so syntax, flags and error positions cannot differ; this module turns its parse tree
+`re` itself parses (`parsed`), so syntax, flags and error positions cannot differ; this module turns its parse tree
 into expressions. The language is that of ``re.fullmatch``.  A lazy quantifier matches the same texts as a greedy one.
 Backreferences and conditional groups are not regular; possessive quantifiers and atomic groups depend on what else
 could have matched; both are refused.

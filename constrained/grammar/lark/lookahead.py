@@ -4,7 +4,7 @@ Lark matches a terminal against the text from its place on, so an assertion at t
 and an ignored terminal always takes the longest text that it can.  Whether a text t may be a terminal then depends on
 the rest r of the input.  Such pairs are described by one regular language, of the texts t·MARK·r, where the mark is a
 character that no text holds: the pattern is read as it is up to the mark, and its assertions look through it
-(`marked_reading`).
+(`small_alphabet`).
 
     terminal a(?!b)    "a", MARK, a rest that does not begin with b
     ignored  [ab]+     any of its texts, MARK, a rest that begins with neither a nor b
@@ -40,7 +40,7 @@ A's demand ("the rest does not begin with b") is open has two places: at the fir
 demand is met and B goes on by itself.
 
 Left out: languages of parts that `define` gives; nothing may look ahead into these.
-Tested through `trailing_context`.  Source: as there.
+Tested through `resolved`.  Source: as there.
 
 Rules whose terminals make demands of the text behind them, as plain rules.
 
@@ -50,7 +50,7 @@ language.  From
 
     start: A B | A "c"          A: /a(?!b)/          B: /[ab]+/
 
-comes ``start: "a" B_1 | "a" "c"``, where B_1 has the texts of B that do not begin with "b" (`open_demands`).  Demands
+comes ``start: "a" B_1 | "a" "c"``, where B_1 has the texts of B that do not begin with "b".  Demands
 reach one character, hardly ever farther than the next terminal, so nearly always one copy of a rule is enough, and
 where a demand is met whatever comes next (text without a marker, then the marker) nothing changes at all.
 

@@ -4,7 +4,7 @@ The `lark` library parses the file and resolves imports, overrides and ignores; 
 conversion to BNF is not used .
 
 Meaning: the scannerless one, what ``Lark(text, parser="earley", lexer="dynamic_complete")`` accepts.  There is no
-lexer: every terminal may match any text of its language (`terminals` says which that is), wherever the rules want it.
+lexer: every terminal may match any text of its language (which that is, see below), wherever the rules want it.
 Ignored terminals may stand before every other terminal and at the end, each as long as it can be.  Priorities, aliases
 and the prefixes ``? _ !`` shape trees only.  Beyond the library: terminals may match the empty text, and ``%declare``
 declares special tokens.
@@ -33,7 +33,7 @@ these are all texts of the language; ``/a+?/`` is only ever "a", and ``/list|lis
 "listen"``, which Lark sorts, is both).  `match_preference` computes them.
 
 Where the text behind a terminal matters, because an assertion looks at it or because a terminal is ignored, the symbol
-is a `Demanding` one (`lookahead`), and the rules are rewritten at the end (`trailing_context`).
+is a `Demanding` one (`lookahead`), and the rules are rewritten at the end (`lookahead.resolved`).
 
 The trees of the `lark` library as rules in BNF; what their meaning is says `reader`.
 
@@ -619,7 +619,7 @@ def read(
     other literal is text, even if some vocabulary has a token of that spelling.  As a mapping it gives names of
     declared terminals the tokens they stand for.  `declare` gives declared terminals texts instead.  `define` gives
     rules that the text uses and does not define: grammars of any kind.  What the text ignores may not stand in them nor
-    right before them.  ``%json`` and ``%regex`` inside the text: see `inline`.
+    right before them.  ``%json`` and ``%regex`` inside the text: see above.
 
     Of a text that `to_lark` has printed, the grammar lists what that could not say.
 
