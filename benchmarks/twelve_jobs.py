@@ -1,26 +1,35 @@
-"""Eight common tasks beside Outlines, XGrammar and llguidance: lines of code and time to the first mask.
+"""Twelve common jobs beside Outlines, XGrammar, llguidance and instructor: lines, time to a mask, right or wrong.
 
-    python -m constrained.benchmarks.eight_tasks
+    python -m constrained.benchmarks.twelve_jobs [--markdown]
 
 Each cell is the code that a user writes, as shown below, from what they hold to the first mask (ready to read it);
 setting up the tokenizer is not counted, which each engine does once.  Lines are statements of that code.  Times: the
 least of three, each with nothing kept from the last.  "refused" shows the first line of the error.  A cell that fails
-or lets something else through says so: `wrong` is a text that must not be allowed, tried token by token.
+or lets something else through says so: `wrong` is a text that must not be allowed, tried token by token.  "no way":
+the engine has none of its own, by its documentation.
+
+instructor makes no masks.  It checks what a server has written and asks again; here a server that answers with the text
+stands behind it, and a text counts as refused if it is refused once.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import re
+import sys
+import textwrap
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from constrained.default_model import WIDTH, load
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, create_model
 
 import constrained as c
 
@@ -37,6 +46,8 @@ ODD = {
 }
 TOOLS = [{"type": "function", "function": {"name": "forecast", "parameters": SCHEMA}}]
 LARK = 'start: "(" start ")" | NUMBER\nNUMBER: /[0-9]+/'
+SOURCE = "The sea was calm. The boat was late."
+BUDGET = 24  # tokens
 CALL = '<tool_call>\n{{"name": "forecast", "arguments": {}}}\n</tool_call>'
 
 
@@ -45,6 +56,10 @@ class Trip(BaseModel):
 
     city: str
     kind: Literal["work", "leisure"]
+
+
+class Missing(Exception):
+    """An engine has no way to do a job."""
 
 
 class Ours:
@@ -90,6 +105,18 @@ class Ours:
 
     def odd(self) -> Any:
         return c.compile(ODD, self.v).matcher()
+
+    def date(self) -> Any:
+        return c.compile(date, self.v).matcher()
+
+    def quotation(self) -> Any:
+        return c.compile(c.Grammar.substring_of(SOURCE), self.v).matcher()
+
+    def budget(self) -> Any:
+        return c.compile(SCHEMA, self.v).matcher(budget=BUDGET)
+
+    def either(self) -> Any:
+        return c.compile(c.ChatFormat.load("hermes").grammar(TOOLS), self.v).matcher()
 
 
 class LLGuidance:
@@ -142,6 +169,26 @@ class LLGuidance:
 
     def odd(self) -> Any:
         return self.l.LLMatcher(self.t, self.l.LLMatcher.grammar_from_json_schema(ODD))
+
+    def date(self) -> Any:
+        schema = {"type": "string", "format": "date"}
+        return self.l.LLMatcher(self.t, self.l.LLMatcher.grammar_from_json_schema(schema))
+
+    def quotation(self) -> Any:
+        parts = json.dumps([*SOURCE])
+        return self.l.LLMatcher(
+            self.t, self.l.LLMatcher.grammar_from_lark(f'start: %regex {{"substring_chunks": {parts}}}')
+        )
+
+    def budget(self) -> Any:
+        raise Missing
+
+    def either(self) -> Any:
+        text = (
+            r'start: TEXT | <tool_call> "\n{\"name\": \"forecast\", \"arguments\": " args "}\n" </tool_call>'
+            + f"\nTEXT: /[^<](.|\\n)*/\nargs: %json {json.dumps(SCHEMA)}"
+        )
+        return self.l.LLMatcher(self.t, self.l.LLMatcher.grammar_from_lark(text))
 
 
 class XGrammar:
@@ -198,6 +245,21 @@ class XGrammar:
     def odd(self) -> Any:
         return self.x.GrammarMatcher(self.k.compile_json_schema(json.dumps(ODD)))
 
+    def date(self) -> Any:
+        return self.x.GrammarMatcher(self.k.compile_json_schema(json.dumps({"type": "string", "format": "date"})))
+
+    def quotation(self) -> Any:
+        raise Missing
+
+    def budget(self) -> Any:
+        raise Missing
+
+    def either(self) -> Any:
+        begin = '<tool_call>\n{"name": "forecast", "arguments": '
+        tag = {"begin": begin, "content": {"type": "json_schema", "json_schema": SCHEMA}, "end": "}\n</tool_call>"}
+        found = {"type": "triggered_tags", "triggers": ["<tool_call>"], "tags": [tag]}
+        return self.x.GrammarMatcher(self.k.compile_structural_tag({"type": "structural_tag", "format": found}))
+
 
 class Outlines:
     """Outlines, with the backends that it takes by itself."""
@@ -207,6 +269,9 @@ class Outlines:
         import outlines.types
 
         self.o, self.hf, self.m = outlines, tokenizer, outlines.from_transformers(model, tokenizer)
+
+    def spelled(self, task: str, text: str) -> str:
+        return text.strip('"') if task == "date" else text  # its dates are texts, not JSON
 
     def fresh(self) -> None:
         """What it keeps on the disk is keyed by content and stays."""
@@ -256,6 +321,82 @@ class Outlines:
     def odd(self) -> Any:
         return self.o.Generator(self.m, self.o.types.JsonSchema(ODD))
 
+    def date(self) -> Any:
+        return self.o.Generator(self.m, date)
+
+    def quotation(self) -> Any:
+        raise Missing
+
+    def budget(self) -> Any:
+        raise Missing
+
+    def either(self) -> Any:
+        call = '<tool_call>\n{"name": "forecast", "arguments": ' + self.o.types.JsonSchema(SCHEMA) + "}\n</tool_call>"
+        return self.o.Generator(self.m, self.o.types.Regex(r"[^<][\s\S]*") | call)
+
+
+class Instructor:
+    """instructor, in front of a server that answers with the text."""
+
+    def __init__(self, tokenizer: Any, model: Any) -> None:
+        import httpx2 as httpx  # what openai 3 speaks with
+        import instructor
+        import openai
+
+        self.text = ""
+        http = httpx.Client(transport=httpx.MockTransport(lambda request: httpx.Response(200, json=self._answer())))
+        client = openai.OpenAI(api_key="none", base_url="http://localhost", http_client=http)
+        self.client = instructor.from_openai(client, mode=instructor.Mode.JSON)
+
+    def _answer(self) -> dict[str, Any]:
+        message = {"role": "assistant", "content": self.text}
+        return {"id": "1", "object": "chat.completion", "created": 0, "model": "m",
+                "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}  # fmt: skip
+
+    def spelled(self, task: str, text: str) -> str:
+        """Return what its server has to write: values that are no objects stand in one, a call is its arguments."""
+        if task in ("choice", "pattern", "date"):
+            text = json.dumps({"content": text.strip('"')})
+        return re.sub(r".*\"arguments\": (.*)}\n</tool_call>", r"\1", text, flags=re.DOTALL)
+
+    def fresh(self) -> None:
+        """Nothing is kept."""
+
+    def mask(self, ready: Any) -> None:
+        """There are none."""
+
+    def reads(self, ready: Any, text: str) -> bool:
+        self.text = text
+        try:
+            ready()
+        except Exception:
+            return False
+        return True
+
+    def _asked(self, kind: Any) -> Any:
+        asked = [{"role": "user", "content": "?"}]
+        return lambda: self.client.create(model="m", messages=asked, response_model=kind, max_retries=0)
+
+    def choice(self) -> Any:
+        return self._asked(Literal["yes", "no"])
+
+    def pattern(self) -> Any:
+        return self._asked(Annotated[str, Field(pattern=r"^\d{4}-\d\d$")])
+
+    def schema(self) -> Any:
+        return self._asked(create_model("Days", city=(str, ...), days=(int, Field(ge=1, le=14))))
+
+    def model(self) -> Any:
+        return self._asked(Trip)
+
+    tool = schema  # the function is the class
+
+    def odd(self) -> Any:
+        return self._asked(create_model("Odd", n=(int, Field(multiple_of=7))))
+
+    def date(self) -> Any:
+        return self._asked(create_model("Day", content=(date, ...)))
+
 
 GOOD = '{"city": "Oslo", "days": 3}'
 # task: what it is, a text of it, one that is none
@@ -268,19 +409,24 @@ TASKS = {
     "tool": ("a tool call of a chat format", CALL.format(GOOD), CALL.format("{}")),
     "think": ("think, then an answer by schema", "Well.</think>" + GOOD, "Well." + GOOD),
     "odd": ("a keyword that few take: multipleOf 7", '{"n": 21}', '{"n": 22}'),
+    "date": ("a date", '"2026-02-28"', '"2026-02-30"'),
+    "quotation": ("a quotation, to the letter", "The boat", "The ship"),
+    "either": ("an answer or a tool call", CALL.format(GOOD), CALL.format("{}")),
+    "budget": (f"JSON by schema in {BUDGET} tokens, never cut", GOOD, GOOD.replace("Oslo", "x" * 99)),
 }
-ENGINES: tuple[Any, ...] = (Ours, Outlines, XGrammar, LLGuidance)
+ENGINES: tuple[Any, ...] = (Ours, Outlines, XGrammar, LLGuidance, Instructor)
 
 
 def lines_of(function: Callable[..., Any]) -> int:
     """Return the statements of a cell's code."""
-    return len([line for line in inspect.getsource(function).splitlines()[1:] if line.strip()])
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return sum(isinstance(node, ast.stmt) for node in ast.walk(tree)) - 1
 
 
 def cell(engine: Any, task: str) -> dict[str, Any]:
     """Return what an engine makes of a task."""
-    _, good, wrong = TASKS[task]
-    found: dict[str, Any] = {"lines": lines_of(getattr(type(engine), task))}
+    good, wrong = (getattr(engine, "spelled", lambda task, text: text)(task, text) for text in TASKS[task][1:])
+    found: dict[str, Any] = {}
     taken = []
     try:
         for _ in range(3):
@@ -289,13 +435,16 @@ def cell(engine: Any, task: str) -> dict[str, Any]:
             ready = getattr(engine, task)()
             engine.mask(ready)
             taken.append(time.process_time() - before)
-        found["ms"] = round(min(taken) * 1e3, 2)
+        times = {} if isinstance(engine, Instructor) else {"ms": round(min(taken) * 1e3, 2)}
+        found = {"lines": lines_of(getattr(type(engine), task)), **times}
         if not engine.reads(getattr(engine, task)(), good):
-            found["says"] = f"does not allow {good!r}"
+            found["says"] = f"does not allow `{good}`"
         elif engine.reads(getattr(engine, task)(), wrong):
-            found["says"] = f"allows {wrong!r}"
+            found["says"] = f"allows `{wrong}`"
         else:
             found["says"] = "right"
+    except (Missing, AttributeError):
+        found["says"] = "no way"
     except Exception as error:
         found["says"] = f"refused: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:110]
     return found
@@ -312,20 +461,39 @@ def table() -> Iterator[dict[str, Any]]:
         try:
             engine = kind(plain, model)
         except ImportError:
-            yield {"engine": kind.__doc__, "task": "all", "says": "not installed"}
+            yield {"engine": kind.__name__, "task": "all", "says": "not installed"}
             continue
         for task in TASKS:
             yield {"engine": kind.__name__, "task": task, **cell(engine, task)}
 
 
+def markdown(cells: Sequence[dict[str, Any]]) -> str:
+    """Return the table of all cells, a row a job."""
+    engines = list(dict.fromkeys(one["engine"] for one in cells))
+    by = {(one["task"], one["engine"]): one for one in cells}
+    lines = [f"| job | {' | '.join(engines)} |", f"| --- |{' --- |' * len(engines)}"]
+    for task, (what, _, _) in TASKS.items():
+        found = [by.get((task, engine), {"says": "not installed"}) for engine in engines]
+        parts = [[one["says"], *(f"{one[key]} {key}" for key in ("lines", "ms") if key in one)] for one in found]
+        texts = ["<br>".join(part) for part in parts]
+        lines.append(f"| {what} | {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
+    """Print the cells as they come, or all as a table."""
     warnings.simplefilter("ignore")
+    cells = []
     for entry in table():
-        print(
-            f"{entry['task']:8} {entry['engine']:11} {entry.get('lines', ''):>2} lines {entry.get('ms', ''):>8} ms  "
-            f"{entry['says']}",
-            flush=True,
-        )
+        cells.append(entry)
+        if "--markdown" not in sys.argv:
+            print(
+                f"{entry['task']:9} {entry['engine']:11} {entry.get('lines', ''):>2} lines {entry.get('ms', ''):>8} ms"
+                f"  {entry['says']}",
+                flush=True,
+            )
+    if "--markdown" in sys.argv:
+        print(markdown(cells))
 
 
 if __name__ == "__main__":
