@@ -166,7 +166,10 @@ class Matcher:
         """Say whether the text is a word that nothing can follow, a stop token left aside."""
         if self._path[-1] < 0:
             return True
-        return self.is_accepting() and not np.setdiff1d(self._allowed_here(), list(self._stop)).size
+        if not self.is_accepting():
+            return False
+        allowed = self._allowed_here()
+        return allowed.size <= len(self._stop) and {*allowed.tolist()} <= {*self._stop}
 
     def named_tokens(self) -> set[int]:
         """Return the special tokens that the grammar names next; a stop token that only ends the text is none."""

@@ -344,7 +344,7 @@ class TokenSteps:
 
     def __init__(self, vocabulary: Vocabulary, tracker: Lookahead) -> None:
         self._vocabulary, self._tracker = vocabulary, tracker
-        self._others = np.setdiff1d(np.arange(vocabulary.size), vocabulary.trie.ids).tolist()  # special tokens
+        self._others = sorted(vocabulary.names)  # special tokens
         self._looping: dict[int, int] = {}
 
     def after(self, state: int, token: int) -> int:

@@ -490,14 +490,18 @@ class Vocabulary:
         """The tokens whose texts end inside a character: their places in trie.ids, ascending, which end each has, and
         the ends: the bytes of that character.
         """
+        begins, data = self.spelled
+        ids = self.trie.ids
+        last, sizes = begins[ids + 1], begins[ids + 1] - begins[ids]
+        one, two, three = (data[last - behind] for behind in (1, 2, 3))
+        continues = one & 0xC0 == 0x80
+        lengths = 1 * (one >= 0xC0) + 2 * (continues & (two >= 0xE0) & (sizes > 1))
+        lengths += 3 * (continues & (two & 0xC0 == 0x80) & (three >= 0xF0) & (sizes > 2))
+        places = np.flatnonzero(lengths).astype(np.int32)
         ends: dict[bytes, int] = {}
-        found = []
-        for place, token in enumerate(self.trie.ids.tolist()):
-            text = self.tokens[token] or b""
-            if text[-1] >= 0x80 and (length := _begun(text)):
-                found.append((place, ends.setdefault(text[-length:], len(ends))))
-        table = np.array(found, np.int32).reshape(-1, 2)
-        return table[:, 0], table[:, 1], [*ends]
+        spans = zip((last - lengths)[places].tolist(), last[places].tolist(), strict=True)
+        which = [ends.setdefault(data[start:end].tobytes(), len(ends)) for start, end in spans]
+        return places, np.array(which, np.int32), [*ends]
 
     def decode(self, ids: Iterable[int]) -> bytes:
         """Return the bytes of text tokens and the names of special ones, joined; unused ids and nameless ones give
@@ -645,18 +649,6 @@ def _rebuild(
     notes: Sequence[str],
 ) -> Vocabulary:
     return Vocabulary(tokens, special, stop, size, dummy_prefix=dummy_prefix, notes=notes)
-
-
-def _begun(text: bytes) -> int:
-    """Return how many bytes of a character stand at the end of a text that lacks the rest of it, as far as its leading
-    byte says; else 0.
-    """
-    for behind, byte in enumerate(reversed(text[-3:]), 1):
-        if byte >= 0xC0:
-            return behind if behind < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
-        if byte < 0x80:
-            return 0
-    return 0
 
 
 def checked_token(vocabulary: Vocabulary, token: Any) -> int:
