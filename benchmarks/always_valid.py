@@ -29,12 +29,13 @@ from typing import Any
 import jsonschema
 import numpy as np
 import torch
+from constrained.conform.verdicts import same
 from constrained.default_model import load
 
 from constrained import ChatFormat, ConstrainedError, Constraint, Rejected, Vocabulary, compile
 
 from . import vocabularies
-from .forged import differences, floats
+from .forged import differences
 from .tool_sets import tool_sets
 
 MODES: dict[str, dict[str, Any]] = {
@@ -203,7 +204,7 @@ def _json_call(text: str, arguments: dict[str, Any]) -> bool:
     read = json.JSONDecoder().raw_decode
     for brace in (match.start() for match in re.finditer(r"\{", text)):
         try:
-            if read(text, brace)[0] == floats(arguments):
+            if same(read(text, brace)[0], arguments):
                 return True
         except json.JSONDecodeError:
             continue
@@ -237,7 +238,7 @@ def _is_member(member: tuple[str, ...], key: str, value: Any) -> bool:
     if name != key or isinstance(value, str):
         return name == key and text == value
     try:
-        return bool(json.loads(text) == floats(value))
+        return bool(same(json.loads(text), value))
     except ValueError:
         return False
 
@@ -290,7 +291,7 @@ def _python_call(text: str, arguments: dict[str, Any]) -> bool:
     except SyntaxError:
         return False
     return any(
-        {word.arg: ast.literal_eval(word.value) for word in call.keywords} == floats(arguments) for call in calls
+        same({word.arg: ast.literal_eval(word.value) for word in call.keywords}, arguments) for call in calls
     )
 
 

@@ -18,16 +18,17 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import numpy as np
+from constrained.conform.readers import TEMPLATES
+from constrained.conform.verdicts import same
 
 from constrained import ChatFormat, ConstrainedError, GrammarError, Vocabulary, compile
 from constrained.formats.binding.markers import marks
 
-from .readers import READERS, TAGGED, TEMPLATES, templated
+from .readers import READERS, TAGGED, installed
 
 LONGEST = 60  # tokens of a walk, before it is led to its end
 CALLS = (
@@ -223,7 +224,7 @@ def differences(
         at = next((at for at, (one, other) in enumerate(zip(written, text, strict=False)) if one != other), 0)
         yield f"written again it is {written[max(at - 30, 0) : at + 30]!r} at {at}"
     reader = READERS.get(name)
-    if reader is None or getattr(reader, "func", None) is templated and re.search(TEMPLATES[name][1], text):
+    if reader is None or is_templated(reader) and re.search(TEMPLATES[name][1], text):
         return
     notes = [note.word for note in chat.grammar(tools, **options).notes]
     if any(_nested(arguments) for _, arguments in calls) and "llama-models" in notes:
@@ -235,7 +236,7 @@ def differences(
             found = [(tool, _typed(texts, arguments)) for (tool, texts), (_, arguments) in pairs]
     except Exception as error:  # whatever a published reader stumbles over
         found = [(type(error).__name__, str(error))]
-    if found != [(tool, floats(arguments)) for tool, arguments in calls]:
+    if not same(found, calls):
         yield f"the published reader finds {found}, not {calls}"
 
 
@@ -257,13 +258,9 @@ def _nested(arguments: Any) -> bool:
     return any(isinstance(value, dict) or isinstance(value, list) and "{" in str(value) for value in arguments.values())
 
 
-def floats(value: Any) -> Any:
-    """Return a value as readers have it who know floats only."""
-    if isinstance(value, dict):
-        return {key: floats(member) for key, member in value.items()}
-    if isinstance(value, list):
-        return [floats(item) for item in value]
-    return float(value) if isinstance(value, Decimal) else value
+def is_templated(reader: Any) -> bool:
+    """Return whether a reader is transformers', with a response template."""
+    return getattr(reader, "keywords", {}).get("reader") == "transformers"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -275,7 +272,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     total = failed = 0
     if options.templates:
-        READERS.update({name: partial(templated, name, tools=TOOLS) for name in TEMPLATES})
+        READERS.update({name: partial(installed, reader="transformers", name=name, tools=TOOLS) for name in TEMPLATES})
         TAGGED.clear()
     for name in TEMPLATES if options.templates else options.formats.split(","):
         outcome = check_format(name, options.walks, options.seed)

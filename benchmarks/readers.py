@@ -1,10 +1,10 @@
-"""The published readers of chat formats, typed again from their sources; llama-models and mistral-common as installed.
+"""The published readers of chat formats, typed again from their sources; those of the conformance laboratory as
+installed.
 
 Each finds the calls in the text of a turn as its original does, where nothing is wrong with the text.  What stands
 between tags is a text to `tagged`; the originals make values of it by the types of the tool's schema.  Habits of
 theirs that take from strings what templates write there are left out: several read the word null as nothing where a
 string is asked for, SGLang's of MiMo ``&lt;`` as ``<``, vLLM's of Seed-OSS and MiniMax M2 no white space at the ends.
-`templated` is transformers' ``parse_response``, given what the response templates of its tests say of calls.
 """
 
 from __future__ import annotations
@@ -13,28 +13,22 @@ import ast
 import json
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
+
+from constrained.conform.readers import Read, Settings, open_reader
 
 Calls = list[tuple[str, Any]]
 
 
-def llama_models(text: str) -> Calls:
-    """llama-models, ``ChatFormat.decode_assistant_message_from_content``, without its tokenizer."""
-    from llama_models.llama3.tool_utils import ToolUtils, is_valid_python_list, parse_python_list_for_function_calls
+def installed(text: str, reader: str, name: str, tools: Any = ()) -> Calls:
+    """Return the calls that a reader of the laboratory finds, as its package is installed here."""
+    return _opened(reader, name, json.dumps(tools))(text, (), "[THINK]" in text).calls
 
-    body = text.strip(" ")
-    python_tag = body.startswith("<|python_tag|>")
-    body = body.removeprefix("<|python_tag|>").removesuffix("<|eot_id|>").removesuffix("<|eom_id|>")
-    if is_valid_python_list(body):  # of which `maybe_extract_custom_tool_call` returns the first only
-        return list(parse_python_list_for_function_calls(body))
-    custom = ToolUtils.maybe_extract_custom_tool_call(body)
-    if custom is not None:
-        return [custom]
-    search = ToolUtils.maybe_extract_builtin_tool_call(body)
-    if search is not None:
-        return [(search[0], {"query": search[1]})]
-    return [("code_interpreter", {"code": body})] if python_tag else []
+
+@cache
+def _opened(reader: str, name: str, tools: str) -> Read:
+    return open_reader(reader, Settings(name, (), (), (), json.loads(tools)))
 
 
 def llama_json(text: str) -> Calls:
@@ -212,40 +206,6 @@ def harmony(text: str) -> Calls:
     return calls
 
 
-class _Tokens:
-    """A tokenizer for mistral-common's reader: special tokens, then one token a character."""
-
-    def __init__(self, version: Any) -> None:
-        self.version = version
-        self._names = ["</s>", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]"]
-
-    def get_special_token(self, name: str) -> int:
-        return self._names.index(name)
-
-    def encode(self, text: str) -> list[int]:
-        parts = re.split("(" + "|".join(map(re.escape, self._names)) + ")", text)
-        return [
-            token
-            for part in parts
-            for token in ([self._names.index(part)] if part in self._names else [100 + ord(char) for char in part])
-        ]
-
-    def decode(self, ids: list[int], special_token_policy: Any = None) -> str:
-        return "".join(chr(token - 100) for token in ids if token >= 100)
-
-
-def mistral_common(text: str, version: str) -> Calls:
-    """mistral-common's ``experimental.tools``, with the special tokens of the text as ids."""
-    from mistral_common.experimental import tools
-    from mistral_common.tokens.tokenizers.base import TokenizerVersion
-
-    tokens: Any = _Tokens(TokenizerVersion(version))
-    ids = tokens.encode(text.removesuffix("</s>"))
-    _, calls = tools._split_content_and_tool_calls(ids, tokens.get_special_token("[TOOL_CALLS]"))
-    found = tools._decode_tool_calls(calls, tokens)
-    return [(call.function.name, json.loads(call.function.arguments)) for call in found]
-
-
 _KIMI = partial(
     matched, block=r"<\|tool_calls_section_begin\|>(.*)<\|tool_calls_section_end\|>",
     call=r"<\|tool_call_begin\|>\s*(?:functions\.)?(?P<name>[^<]+?):\d+\s*<\|tool_call_argument_begin\|>\s*"
@@ -281,11 +241,11 @@ MARKED: dict[str, Callable[[str], Calls]] = {
     "functionary-3.1": partial(matched, call=r"<function=(?P<name>[^>]+)>(?P<arguments>.*?)</function>"),
     "functionary-3.2": functionary,
     "gpt-oss": harmony,
-    "mistral-v3-spm": partial(mistral_common, version="v3"),
-    "mistral-v3-tekken": partial(mistral_common, version="v3"),
-    "mistral-v7-spm": partial(mistral_common, version="v7"),
-    "mistral-v11": partial(mistral_common, version="v11"),
-    "mistral-v13": partial(mistral_common, version="v13"),
+    "mistral-v3-spm": partial(installed, reader="mistral-common", name="mistral-v3-spm"),
+    "mistral-v3-tekken": partial(installed, reader="mistral-common", name="mistral-v3-tekken"),
+    "mistral-v7-spm": partial(installed, reader="mistral-common", name="mistral-v7-spm"),
+    "mistral-v11": partial(installed, reader="mistral-common", name="mistral-v11"),
+    "mistral-v13": partial(installed, reader="mistral-common", name="mistral-v13"),
 }  # fmt: skip
 TAGGED: dict[str, Callable[[str], Calls]] = {
     "qwen3-coder": partial(_QWEN, unthink=None),  # a model that does not think
@@ -319,14 +279,14 @@ TAGGED: dict[str, Callable[[str], Calls]] = {
     "deepseek-v4.1": _dsml("calls", " "),
 }  # fmt: skip
 READERS: dict[str, Callable[[str], Calls]] = {
-    "llama3.1-function": llama_models,
-    "llama3.1-json": llama_models,
-    "llama3.1-builtin": llama_models,
-    "llama3.1-combined": llama_models,
+    "llama3.1-function": partial(installed, reader="llama-models", name="llama3.1-function"),
+    "llama3.1-json": partial(installed, reader="llama-models", name="llama3.1-json"),
+    "llama3.1-builtin": partial(installed, reader="llama-models", name="llama3.1-builtin"),
+    "llama3.1-combined": partial(installed, reader="llama-models", name="llama3.1-combined"),
     "llama-3.1": llama_json,
     "llama-3.2": llama_json,
     "llama-3.3": llama_json,
-    "pythonic": llama_models,
+    "pythonic": partial(installed, reader="llama-models", name="pythonic"),
     "hermes": hermes,
     "internlm2": internlm2,
     "chatglm3": chatglm3,
@@ -335,46 +295,3 @@ READERS: dict[str, Callable[[str], Calls]] = {
     **MARKED,
     "internlm2-legacy": lambda text: internlm2(text, "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_141]"),
 }
-
-
-def _fields(opens: str, close: str, name: str | None, arguments: str, **more: Any) -> dict[str, Any]:
-    """Return a response template that finds calls; None: a call is JSON as OpenAI has it."""
-    function = "{content}" if name is None else {"name": name, "arguments": arguments}
-    calls = {"open_pattern": opens, "close": close, "content": "json", "repeats": True, **more}
-    calls["transform"] = {"type": "function", "function": function}
-    return {"start_anchor": "\0", "fields": {"thinking": {"open": "<think>", "close": "</think>"}, "tool_calls": calls}}
-
-
-_JSON_TEMPLATE = _fields("<tool_call>", "</tool_call>", None, "")
-_COHERE_TEMPLATE = _fields(
-    r"<\|START_ACTION\|>", "<|END_ACTION|>", "{tool_name}", "{parameters}", transform_each=True, repeats=False
-)
-_QWEN_TEMPLATE = _fields(
-    r"<tool_call>\s*<function=(?P<name>\w+)>", "</tool_call>", "{name}", "{content}", content="xml-inline",
-    content_args={
-        "tag_pattern": r"<parameter=(?P<key>\w+)>\s*(?P<value>.*?)\s*</parameter>",
-        "value_parser": {"name": "json", "args": {"allow_non_json": True}},
-    },
-)  # fmt: skip
-TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {  # and the turns that they misread, as the notes of the format say
-    **dict.fromkeys(("hermes", "qwen2.5", "qwen3", "qwen3-2507"), (_JSON_TEMPLATE, "$^")),
-    **dict.fromkeys(("command-a", "command-r7b"), (_COHERE_TEMPLATE, "$^")),
-    **dict.fromkeys(("qwen3-coder", "qwen3.5"), (_QWEN_TEMPLATE, r"<parameter=\w+>\n\s|\s\n</parameter>")),
-    "gemma-4": (
-        _fields(
-            r"<\|tool_call>call:(?P<name>\w+)", "<tool_call|>", "{name}", "{content}",
-            content_args={"unquoted_keys": True, "string_delims": [['<|"|>', '<|"|>']]},
-        ), "[\x01\x02]"),
-    "gpt-oss": (
-        _fields(
-            r"<\|channel\|>commentary to=functions\.(?P<name>\w+).*?<\|message\|>", "<|call|>", "{name}", "{content}"
-        ), r" to=functions[^<]*<\|channel\|>"),
-}  # fmt: skip
-
-
-def templated(name: str, text: str, tools: Any) -> Calls:
-    """Return the calls that transformers' ``parse_response`` finds in a turn of a format."""
-    from transformers.utils.chat_parsing import parse_response
-
-    found = parse_response(text, TEMPLATES[name][0], prefix="", tools=tools).get("tool_calls", ())
-    return [(call["function"]["name"], call["function"]["arguments"]) for call in found]

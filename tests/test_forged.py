@@ -75,7 +75,7 @@ ANSWERS = (
 def test_answers_of_llama_are_calls_in_no_profile(name):
     for text in ANSWERS:
         assert generates(name, text, "<|eot_id|>"), text
-        assert not readers.llama_models(text) if pytest.importorskip("llama_models") else True
+        assert not readers.READERS["llama3.1-json"](text) if pytest.importorskip("llama_models") else True
     for text in CALLS:
         assert not generates(name, text, "<|eot_id|>", tool_choice="none"), text
     assert generates(name, "a<|eot_id|>b", "<|eot_id|>", marker_safe=False)

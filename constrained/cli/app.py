@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from constrained import __version__
+from constrained.cli.commands.conform import conform
 from constrained.cli.commands.generate import bench, demo, generate, trace
 from constrained.cli.commands.grammars import derive, formats, mask, show, spec, vocabulary
 from constrained.cli.commands.serve import playground, serve
@@ -21,7 +22,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    formats, show, mask, validate, parse, render, spec, derive, generate, serve, playground, trace, demo, bench,
+    formats, show, mask, validate, parse, render, spec, derive, conform, generate, serve, playground, trace, demo,
+    bench,
     vocabulary,
 ):  # fmt: skip
     app.command()(command)

@@ -1,0 +1,81 @@
+"""`conform`: the readers of other projects against the formats here."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from constrained.cli.console import print_table
+from constrained.cli.inputs import read_json
+from constrained.errors import ConstrainedError
+
+DIFFERS = 1
+
+
+def conform(
+    formats: Annotated[
+        str,
+        typer.Option("--format", "-f", help="Formats, with commas between; all: those that the reader has a name for."),
+    ],
+    readers: Annotated[
+        str,
+        typer.Option(
+            "--reader",
+            "-r",
+            help="transformers, vllm, sglang, mistral-common, llama-models, openai-harmony or python:module:function; "
+            "several with commas between.",
+        ),
+    ],
+    python: Annotated[str, typer.Option(help="The interpreter that has the reader's package.")] = sys.executable,
+    template: Annotated[
+        str | None, typer.Option("--response-template", metavar="FILE", help="For readers that take one.")
+    ] = None,
+    examples: Annotated[
+        int, typer.Option("--examples", "-n", min=10, help="Turns that are drawn, before any is shrunk.")
+    ] = 300,
+    seed: Annotated[int, typer.Option(min=0, help="What the drawing begins with.")] = 0,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report for an issue or a page here.")
+    ] = None,
+) -> None:
+    """Read generated turns with the readers of other projects; exit 1 where one finds something else, 2 where none can
+    read.
+    """
+    if find_spec("hypothesis") is None:
+        raise ConstrainedError(
+            "cannot draw turns", because="hypothesis is not installed", instead="pip install hypothesis"
+        )
+    from constrained.conform import laboratory, report
+    from constrained.conform.readers import READERS
+
+    given = None if template is None else read_json(template)
+    asked = [
+        (reader, name)
+        for reader in readers.split(",")
+        for name in (READERS[reader][2] if formats == "all" and reader in READERS else formats.split(","))
+    ]
+    outcomes = []
+    for reader, name in asked:
+        outcome = laboratory.examine(name, reader, examples=examples, python=python, template=given, start=seed)
+        typer.echo(f"{outcome.reader}, {outcome.format}: {report.cell(outcome)}", err=True)
+        outcomes.append(outcome)
+    if markdown is not None:
+        markdown.write_text(report.markdown(outcomes), encoding="utf-8")
+    _print(outcomes)
+
+
+def _print(outcomes: list[Any]) -> None:
+    from constrained.conform import report
+
+    for outcome in outcomes:
+        if outcome.differences:
+            title = f"{outcome.reader}, {outcome.format}"
+            print_table(("kind", "turn", "says", "found", "wrong"), report.rows(outcome), title)
+    if any(outcome.differences for outcome in outcomes):
+        raise typer.Exit(DIFFERS)
+    if all(outcome.unreadable for outcome in outcomes):
+        raise ConstrainedError("cannot read any turn", because=outcomes[0].unreadable)
