@@ -24,7 +24,7 @@ import numpy as np
 from constrained.benchmarks.vocabularies import embedded, llama3
 
 import constrained as c
-from constrained.formats.pairs import shipped_folder
+from constrained.grammar.lark import shipped_folder
 
 SCHEMA = {
     "type": "object",

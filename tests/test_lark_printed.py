@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from constrained import ChatFormat, Grammar, GrammarError, Vocabulary, compile
-from constrained.formats.load import shipped_folder
+from constrained.grammar.lark import shipped_folder
 from constrained.work import Budget, metered
 
 TOOLS = [

@@ -9,6 +9,7 @@ from oracles import Acceptor
 
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded
 from constrained.grammar import Grammar
+from constrained.grammar.lark import shipped_folder
 
 
 @pytest.fixture
@@ -93,3 +94,15 @@ def test_wrong_paths(path):
     with pytest.raises(ConstrainedError) as caught:
         Grammar.from_lark_file(path)
     assert len(str(caught.value).encode()) < 2048
+
+
+def test_a_file_may_import_what_comes_with_the_package_and_begins_with_its_first_rule(tmp_path):
+    path = tmp_path / "mine.lark"
+    path.write_text('call: NAME " " json_object\nNAME: /[a-z]+/\n%import json.json_object\n%import .code.SPACE_OR_LINE\n')
+    grammar = Grammar.from_lark_file(path)
+    assert grammar.start == "call"
+    assert "json_object" in grammar.rules
+    hermes = Grammar.from_lark_file(shipped_folder() / "hermes.lark", specials=["<|im_end|>"])
+    assert (hermes.start, hermes.specials) == ("assistant_turn", {"<|im_end|>"})
+    with pytest.raises(GrammarError, match="opens no files"):
+        Grammar.from_lark("%import json.json_object\nstart: json_object")

@@ -12,8 +12,8 @@ from constrained.benchmarks import told
 from constrained import ChatFormat, ConstrainedError, Vocabulary
 from constrained.formats import Message
 from constrained.formats.definition import read_definition
-from constrained.formats.pairs import shipped_folder
 from constrained.formats.writing.tool_prompt import declaration
+from constrained.grammar.lark import shipped_folder
 
 TOOLS = [
     {

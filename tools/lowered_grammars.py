@@ -12,7 +12,8 @@ import pickle
 import sys
 
 from constrained.formats.definition import read_definition
-from constrained.formats.pairs import FILE, digest, grammar_of_text, key_of, packed, shipped_folder, shipped_names
+from constrained.formats.pairs import FILE, digest, grammar_of_text, key_of, packed, shipped_names
+from constrained.grammar.lark import shipped_folder
 
 
 def main() -> None:

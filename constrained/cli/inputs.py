@@ -107,6 +107,17 @@ def read_json(path: str) -> Any:
         raise ConstrainedError(f"{path} is not JSON", because=because) from error
 
 
+def read_text(path: str) -> str:
+    """Return the text in a file, every character of it; ``-`` is standard input."""
+    try:
+        return (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConstrainedError(
+            f"cannot read {path}", because=reason.lower(), instead="give the path of a UTF-8 file"
+        ) from error
+
+
 def read_tools(path: str | None) -> list[dict[str, Any]] | None:
     """Return the tool definitions in a file; one definition alone counts as a list of one."""
     if path is None:

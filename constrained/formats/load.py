@@ -21,8 +21,9 @@ from constrained.formats.binding.bind import Frame, Writing, bind, shape, under
 from constrained.formats.binding.request import generating, make_request, request_of
 from constrained.formats.definition import Definition
 from constrained.formats.message import Message, ToolCall
-from constrained.formats.pairs import known, nearest, read_pair, respelled, shipped_folder, shipped_names
+from constrained.formats.pairs import known, nearest, read_pair, respelled, shipped_names
 from constrained.grammar import Grammar
+from constrained.grammar.lark import shipped_folder
 from constrained.schema.by_content import Recent, content
 from constrained.schema.python_types import is_python_type, schema_of
 from constrained.work import metered

@@ -41,13 +41,7 @@ from constrained.formats.binding.rules import (
 )
 from constrained.formats.definition import ENTRY, Change, Definition, Sign, read_definition, refused
 from constrained.grammar import Grammar, Literal, Rule, Symbol
-
-
-@lru_cache(maxsize=1)
-def shipped_folder() -> Path:
-    """Return the folder of the formats: inside the package when installed, beside it in a checkout."""
-    package = Path(__file__).parent.parent
-    return package / "grammars" if (package / "grammars").is_dir() else package.parent / "grammars"
+from constrained.grammar.lark import shipped_folder
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +78,7 @@ def grammar_of_text(definition: Definition, name: str) -> Grammar:
 
     raw: dict[str, Any] = {}  # rules whose terminals may look ahead, which no symbol of a grammar does
     specials, change = sorted(definition.tokens), definition.variant
-    read = read_file(definition.grammar, ENTRY, specials, import_paths=[shipped_folder()], shown_to=raw.update)
+    read = read_file(definition.grammar, ENTRY, specials, shown_to=raw.update)
     rules = with_empty_terminals(alternatives_of(read.rules))
     check_names_of(definition, rules, name)
     copies = {rule.rstrip("0123456789").removesuffix("_") for rule in rules.keys() - raw.keys()}

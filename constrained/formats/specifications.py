@@ -17,7 +17,7 @@ from typing import Any
 
 from constrained.errors import ConstrainedError, Rejected, shown
 from constrained.formats.load import ChatFormat
-from constrained.formats.pairs import shipped_folder
+from constrained.grammar.lark import shipped_folder
 
 CANONICAL, ACCEPTED, REFUSED = "canonical", "accepted", "refused"  # forms: which grammar takes an example
 

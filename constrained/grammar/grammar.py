@@ -59,19 +59,66 @@ class Grammar(Productions):
 
     @classmethod
     def from_lark_file(
-        cls, path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = (),
+        cls, path: str | os.PathLike[str], start: str | None = None, specials: Collection[str] | Mapping[str, str] = (),
         declare: Mapping[str, str] | None = None, import_paths: Collection[str | os.PathLike[str]] = (),
         define: Mapping[str, Grammar] | None = None,
     ) -> Self:
-        """Read a Lark file, which may import files below its own folder and the `import_paths`; else as `from_lark`."""
+        """Read a Lark file, which may import files below its own folder, the `import_paths` and the folder of the
+        grammars that come with the package (``%import json.json_object``); else as `from_lark`.
+
+        start: None: the rule `start`, or the first one where no rule is called so.
+        """
         from constrained.grammar.lark.reader import read_file
 
         found = cls.of(read_file(path, start, specials, declare, import_paths, define))
         return (
             found
             if found.source is None
-            else found.made_by("lark", found.source, start, _plain(specials), declare, define)
+            else found.made_by("lark", found.source, found.start, _plain(specials), declare, define)
         )
+
+    @classmethod
+    def from_gbnf(cls, text: str, start: str = "root", specials: Collection[str] = ()) -> Self:
+        """Return the grammar of a text in llama.cpp's GBNF; `specials`: special tokens that it may name, "<think>".
+
+        Raises: GrammarError: at its place in the text, for what is wrong or cannot be said; so do the other notations.
+
+        >>> Grammar.from_gbnf('root ::= "a" root "b" | ""').nullable
+        True
+        """
+        return cls._of_notation(text, "gbnf", start, specials)
+
+    @classmethod
+    def from_ebnf(cls, text: str, start: str = "root") -> Self:
+        """Return the grammar of a text in XGrammar's EBNF."""
+        return cls._of_notation(text, "ebnf", start)
+
+    @classmethod
+    def from_llguidance(
+        cls, text: str, specials: Collection[str] = (), define: Mapping[str, Grammar] | None = None
+    ) -> Self:
+        """Return the grammar of a text in llguidance's Lark; `define`: the grammars that it names with an @."""
+        return cls._of_notation(text, "llguidance", None, specials, define)
+
+    @classmethod
+    def from_abnf(cls, text: str, start: str | None = None) -> Self:
+        """Return the grammar of a text in ABNF, RFC 5234 and 7405; `start`: the first rule, if no other is named."""
+        return cls._of_notation(text, "abnf", start)
+
+    @classmethod
+    def from_iso_ebnf(cls, text: str, start: str | None = None) -> Self:
+        """Return the grammar of a text in EBNF as ISO/IEC 14977 has it; `start`: as of `from_abnf`."""
+        return cls._of_notation(text, "iso-ebnf", start)
+
+    @classmethod
+    def _of_notation(
+        cls, text: str, notation: str, start: str | None, specials: Collection[str] = (),
+        define: Mapping[str, Grammar] | None = None,
+    ) -> Self:
+        from constrained.notations import translated
+
+        found = cls.of(translated(text, notation, start, specials, define=define).grammar())
+        return found if define else found.made_by("notation", text, notation, start, _plain(specials))
 
     @classmethod
     def from_regex(cls, pattern: str) -> Self:

@@ -10,7 +10,7 @@ nothing of this is written: a grammar is printed as Lark (`Grammar.to_lark`), re
 rules over single characters, one for each state of its automaton, in which all three agree.  llguidance knows special
 tokens by name, ``<|eot_id|>``, if it stands in angle brackets; others are refused.  In XGrammar and GBNF they are
 written as their text, which these engines also let the model spell in ordinary tokens; a note says so.  Refused:
-patterns with more than `MOST_STATES` states, and, for GBNF, rules that begin with themselves.
+patterns with more than `MOST_STATES` states, and, for GBNF, rules that begin with themselves by way of others.
 
 **As structural tags.**  Rules are followed from the start: texts become ``const_string``, special tokens ``token``,
 calls between two of these ``tag``, choices ``or`` and ``optional``, rules that repeat at one end ``star``.  What lies
@@ -94,6 +94,9 @@ def in_characters(grammar: Grammar, to: str) -> Exported:
     with metered(), working_on(f"export to {to}"):
         printed = write(grammar, lookahead=False)  # what each state reads is written out in any case
         flat = Grammar.from_lark(str(printed), specials=grammar.specials)
+        if to == "gbnf":
+            flat = _right_recursive(flat)
+            _refuse_left_recursion(flat)
         writer = _CharacterWriter(flat, to)
         text = "\n".join(writer.lines()) + "\n"
     differs = [
@@ -124,8 +127,6 @@ class _CharacterWriter:
             name: [[self._symbol(symbol) for symbol in sequence] for sequence in rule.alternatives]
             for name, rule in grammar.rules.items()
         }
-        if self._to == "gbnf":
-            _refuse_left_recursion(grammar)
         found += [self._rule(self._name(Ref(name), name), alternatives) for name, alternatives in bodies.items()]
         for name, state in self._todo:  # grows while it is walked
             spend(10)
@@ -233,6 +234,24 @@ def _escaped(char: str) -> str:
         if ord(char) < 0x10000
         else char
     )
+
+
+def _right_recursive(grammar: Grammar) -> Grammar:
+    """Return a grammar whose repeats go on at their end: a rule `r: once | r again` as `r: once more`, and
+    `more: again more |`.
+    """
+    rules = dict(grammar.rules)
+    for name, rule in grammar.rules.items():
+        spend(1 + len(rule.alternatives))
+        again = [sequence[1:] for sequence in rule.alternatives if sequence[:1] == (Ref(name),)]
+        if again:
+            more = f"{name}_more"
+            while more in rules:
+                more += "_"
+            once = [sequence for sequence in rule.alternatives if sequence[:1] != (Ref(name),)]
+            rules[name] = Rule(name, tuple((*sequence, Ref(more)) for sequence in once))
+            rules[more] = Rule(more, ((), *((*sequence, Ref(more)) for sequence in again if sequence)))
+    return replace(grammar, rules=rules)
 
 
 def _refuse_left_recursion(grammar: Grammar) -> None:

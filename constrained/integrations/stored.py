@@ -326,6 +326,7 @@ _MAKERS: dict[str, Callable[..., Grammar]] = {
     "schema": _schema,
     "format": _format,
     "regex": lambda _, pattern: Grammar.from_regex(pattern),
+    "notation": lambda _, *asked: Grammar._of_notation(*asked),
     "choice": lambda _, texts: Grammar.choice(texts),
     "text": lambda _, until: Grammar.text(until),
     "quotes": lambda _, source: Grammar.substring_of(source),

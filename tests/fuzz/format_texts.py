@@ -27,8 +27,8 @@ from oracles import LarkOracle, derived, mutated
 
 from constrained import ChatFormat, Vocabulary, compile
 from constrained.errors import GrammarError
-from constrained.formats.pairs import shipped_folder
 from constrained.grammar import Grammar
+from constrained.grammar.lark import shipped_folder
 
 ENTRIES = ("assistant_turn", "any_assistant_turn", "conversation", "any_conversation")
 LONGEST = 90

@@ -25,9 +25,9 @@ from constrained.cli.inputs import (
 from constrained.errors import ConstrainedError, Rejected
 from constrained.formats import ChatFormat
 from constrained.formats.definition import Definition, read_definition
-from constrained.formats.pairs import shipped_folder
 from constrained.formats.specifications import REFUSED, Verdict, examples, found_of
 from constrained.grammar import Embedded
+from constrained.grammar.lark import shipped_folder
 from constrained.integrations.exports import TARGETS, export
 from constrained.research.next_tokens import encode, report
 from constrained.schema.embedding import EmbeddedSchema

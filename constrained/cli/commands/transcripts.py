@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +23,7 @@ from constrained.cli.inputs import (
     ToolsOption,
     read_json,
     read_rows,
+    read_text,
     read_tools,
     read_vocabulary,
 )
@@ -77,7 +77,7 @@ def validate(
         if _all_valid(jsonl, strict=strict, as_json=as_json, actors=ray, out=out):
             return
         raise typer.Exit(1)
-    chat, text, listed = chat_of(format), _text(file), read_tools(tools)
+    chat, text, listed = chat_of(format), read_text(file), read_tools(tools)
     options = {"tool_choice": tool_choice, "prompt": prompt, "strict": strict, **options_of(option)}
     try:
         _read(chat, text, kind.value, listed, options)
@@ -104,7 +104,7 @@ def parse(
 ) -> None:
     """Print what a text says, as JSON: a message, a list of messages, or a call."""
     options = {"prompt": prompt, "strict": strict, "partial": partial, **options_of(option)}
-    chat, text, listed = chat_of(format), _text(file), read_tools(tools)
+    chat, text, listed = chat_of(format), read_text(file), read_tools(tools)
     try:
         typer.echo(compact(_plain(_read(chat, text, kind.value, listed, options))))
     except Rejected as error:
@@ -117,17 +117,6 @@ def chat_of(name: str | None) -> ChatFormat:
     if name is None:
         raise ConstrainedError("which format?", because="--format is needed", instead="'constrained formats' lists all")
     return ChatFormat.load(name)
-
-
-def _text(file: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return data.decode()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConstrainedError(
-            f"cannot read {file}", because=reason.lower(), instead="give the path of a UTF-8 file"
-        ) from error
 
 
 def options_of(words: list[str] | None) -> dict[str, Any]:

@@ -63,6 +63,7 @@ from constrained.errors import GrammarError, LimitExceeded, shown
 from constrained.grammar.analysis import Facts
 from constrained.grammar.compose import adopting, as_text, of_machine, optional, renamed, substring_of
 from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Rule, Symbol
+from constrained.grammar.lark import shipped_folder
 from constrained.grammar.lark.lookahead import Demanding, ignored, resolved, terminal
 from constrained.grammar.lark.printer import PrintedLark
 from constrained.grammar.lark.source import (
@@ -649,19 +650,27 @@ def read(
 
 def read_file(
     path: str | os.PathLike[str],
-    start: str = "start",
+    start: str | None = None,
     specials: Specials = (),
     declare: Mapping[str, str] | None = None,
     import_paths: Collection[str | os.PathLike[str]] = (),
     define: Mapping[str, Productions] | None = None,
     shown_to: Callable[[dict[str, Any]], object] = len,
 ) -> Productions:
-    """Return the grammar of a Lark file, which may import files of its own folder and of `import_paths`, and no others;
-    `shown_to`: who is shown its rules before look-ahead makes copies of them.
+    """Return the grammar of a Lark file, which may import files of its own folder, of `import_paths` and of those that
+    come with the package, and no others.
 
+    start: None: the rule `start`, or the first one if none has this name, as in the files that come with the package;
+    `shown_to`: who is shown its rules before look-ahead makes copies of them.
     Raises: as `read`.
     """
-    return _read(Sources.at(path, import_paths), start, specials, declare, define, shown_to)
+    if isinstance(import_paths, Collection) and not isinstance(import_paths, str):
+        import_paths = [*import_paths, shipped_folder()]
+    sources = Sources.at(path, import_paths)
+    if start is None:
+        rules = [token.text for token in sources.main.tokens if token.kind == "definition" and token.text.islower()]
+        start = "start" if "start" in rules or not rules else rules[0]
+    return _read(sources, start, specials, declare, define, shown_to)
 
 
 def _read(

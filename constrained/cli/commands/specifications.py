@@ -1,0 +1,129 @@
+"""`convert`, `lint`, `compare` and `coverage`: grammars of one's own, from any notation, against themselves, each other
+and texts.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from constrained.cli.inputs import as_utf8, check_writable, read_json, read_text
+from constrained.errors import ConstrainedError
+from constrained.formats import ChatFormat
+from constrained.grammar import Grammar
+from constrained.integrations.exports import export
+from constrained.notations import NOTATIONS, SUFFIXES, translated
+
+if TYPE_CHECKING:
+    from constrained.notations.rules import Translated
+
+
+class Notation(StrEnum):
+    """What a grammar can be written in."""
+
+    LARK = "lark"
+    GBNF = "gbnf"
+    EBNF = "ebnf"
+    LLGUIDANCE = "llguidance"
+    ABNF = "abnf"
+    ISO_EBNF = "iso-ebnf"
+    SCHEMA = "schema"
+    FORMAT = "format"
+
+
+NotationOption = Annotated[
+    Notation | None, typer.Option("--from", help="Notation of the file; default: as its name ends.")
+]
+_FILES = "A grammar file: .lark .gbnf .ebnf .abnf .iso .json (a schema) .toml (a format), or a format's name."
+GrammarArgument = Annotated[str, typer.Argument(metavar="GRAMMAR", help=_FILES)]
+StartOption = Annotated[str | None, typer.Option("--start", help="The rule to begin with.")]
+SpecialOption = Annotated[
+    list[str] | None, typer.Option("--special", callback=as_utf8, help="A special token that it may name; repeatable.")
+]
+
+
+class Target(StrEnum):
+    """What `convert` can write."""
+
+    LARK = "lark"
+    GBNF = "gbnf"
+    EBNF = "ebnf"
+    LLGUIDANCE = "llguidance"
+
+
+def notation_of(file: str, given: Notation | None = None) -> Notation:
+    """Return the notation of a file.
+
+    Raises: ConstrainedError: nothing says which it is.
+    """
+    if given is not None:
+        return given
+    suffix = Path(file).suffix
+    known = {".lark": "lark", ".json": "schema", ".toml": "format", **SUFFIXES}
+    if suffix not in known and not Path(file).exists():
+        return Notation("format")  # by its name
+    if suffix not in known:
+        raise ConstrainedError(
+            f"in which notation is {file}?",
+            because=f"its name ends in none of {' '.join(known)}",
+            instead="--from NAME",
+        )
+    return Notation(known[suffix])
+
+
+def read_translated(
+    file: str, notation: Notation, start: str | None = None, special: list[str] | None = None
+) -> Translated:
+    """Return a file in one of the other notations as Lark text."""
+    return translated(read_text(file), notation.value, start, special or (), file)
+
+
+def read_grammar(
+    file: str, given: Notation | None = None, start: str | None = None, special: list[str] | None = None
+) -> Grammar:
+    """Return the grammar in a file of any notation, of a schema, or of a chat format."""
+    notation = notation_of(file, given)
+    if notation.value == "lark":
+        return Grammar.from_lark_file(file, start, special or ())
+    if notation.value == "schema":
+        return Grammar.from_json_schema(read_json(file))
+    if notation.value == "format":
+        return ChatFormat.load(file).grammar()
+    return Grammar.of(read_translated(file, notation, start, special).grammar())
+
+
+def convert(
+    file: GrammarArgument,
+    notation: NotationOption = None,
+    to: Annotated[Target, typer.Option("--to", help="Notation to write.")] = Target.LARK,
+    start: StartOption = None,
+    special: SpecialOption = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="File to write; default: print it.")] = None,
+) -> None:
+    """Write a grammar in another notation; what that cannot say is told on standard error, or refused."""
+    if output is not None:
+        check_writable(output)
+    kind = notation_of(file, notation)
+    notes: list[str] = []
+    if to is Target.LARK and kind.value in NOTATIONS:
+        found = read_translated(file, kind, start, special)
+        grammar = Grammar.of(found.grammar())
+        text = str(grammar.to_lark()) if found.computed or found.parts else found.text
+    else:
+        grammar = read_grammar(file, notation, start, special)
+        if to is Target.LARK:
+            printed = grammar.to_lark()
+            text = str(printed)
+        else:
+            exported = export(grammar, {"ebnf": "xgrammar"}.get(to.value, to.value))
+            text, notes = str(exported), [*exported.notes]
+    notes += [f"wider at {entry.pointer}: {entry.because}" for entry in grammar.widened]
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        Path(output).write_text(text, encoding="utf-8")
+    for note in dict.fromkeys(notes):
+        typer.echo(f"note: {note}", err=True)

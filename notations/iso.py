@@ -1,0 +1,80 @@
+"""EBNF as ISO/IEC 14977 has it.
+
+    message = "GET ", key, [" ", value] | "PING" ;     (* a comment *)
+    key     = 3 * letter - "ALL" ;
+
+``,`` joins, ``|`` (or ``/``, ``!``) chooses, ``[…]`` is optional, ``{…}`` repeats, ``3 * x`` counts, ``x - y`` is x
+without the texts of y, ``{x}-`` one or more; ``(/ /)``, ``(: :)`` and a full stop for ``;`` are read, too.  Names may
+hold spaces.
+Exceptions are computed, so both sides must be languages without recursion.  Special sequences ``? … ?`` are prose, and
+refused.
+"""
+
+from __future__ import annotations
+
+from lark import Token, v_args
+
+from constrained.regex import Expr, complement, intersect
+
+from .rules import Part, Reading
+
+
+def without(these: Expr, those: Expr) -> Expr:
+    """Return the texts of one language that are none of the other."""
+    return intersect(these, complement(those))
+
+
+@v_args(inline=True)
+class IsoEbnf(Reading):
+    """That of ISO/IEC 14977."""
+
+    notation = "ISO EBNF"
+    grammar = r"""
+start: rule*
+rule: NAME "=" choice (";" | ".")
+choice: sequence (OR sequence)*
+sequence: term ("," term)*
+?term: factor | factor MINUS factor -> but
+?factor: primary | COUNT "*" primary -> counted
+?primary: NAME -> name | STRING -> text | SPECIAL -> prose | "(" choice ")" -> group | _OPEN choice _CLOSE -> optional
+        | _BEGIN choice _END -> any_number | -> nothing
+OR: "|" | "/" | "!"
+MINUS: "-"
+_OPEN.2: "[" | "(/"
+_CLOSE.2: "]" | "/)"
+_BEGIN.2: "{" | "(:"
+_END.2: "}" | ":)"
+NAME: /[^\W\d]\w*([ \t]+\w+)*/
+COUNT: /\d+/
+STRING: /"[^"]+"|'[^']+'/
+SPECIAL: /\?[^?]*\?/
+COMMENT.3: /\(\*([^*]|\*(?!\)))*\*\)/
+%ignore COMMENT
+%ignore /\s+/
+"""
+
+    def key(self, name: str) -> str:
+        return " ".join(name.split())
+
+    def choice(self, *parts: Part | Token) -> list[Part]:
+        return [part for part in parts if isinstance(part, Part)]
+
+    def nothing(self) -> Part | None:
+        return None
+
+    def any_number(self, alternatives: list[Part]) -> Part:
+        return self.star(self.group(alternatives))
+
+    def counted(self, count: Token, part: Part | None) -> Part | None:
+        return None if part is None else self.repeated(part, *self.counts(count, str(count), None))
+
+    def text(self, token: Token) -> Part:
+        return self.literal(token, token[1:-1])
+
+    def prose(self, token: Token) -> Part:
+        raise self.error(token, f"{token} is a special sequence, prose", "a rule that says it")
+
+    def but(self, part: Part | None, minus: Token, other: Part | None) -> Part | None:
+        if part is None:
+            return None
+        return self.computed(minus, without, [part], [Part("", part.at) if other is None else other])
