@@ -381,7 +381,7 @@ class _Lexemes:
         """Return the lexemes that may follow each lexeme or rule; "": those that may begin the text."""
         empty = {name for name, expr in self.known.items() if expr.accepts}
         first: dict[str, set[str]] = {name: {name} & self.known.keys() for name in (*self.known, *self._rules)}
-        found: dict[str, set[str]] = {name: set() for name in first} | {"": set()}
+        found: dict[str, set[str]] = {name: set() for name in (*first, "")}
         size = -1
         while size != (size := len(empty) + sum(map(len, first.values())) + sum(map(len, found.values()))):
             for name, sequences in self._rules.items():
