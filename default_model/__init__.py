@@ -36,7 +36,8 @@ MARKERS = (  # tokens that end a turn, and tokens that begin a call
     "<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<|END_THINKING|>", "<|END_RESPONSE|>", "<|END_TEXT|>",
     "<|end_of_msg|>", "<|close|>",
     "<|end|>", "<|return|>", "<|call|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<turn|>", "<channel|>", "[/THINK]",
-    "</think>",
+    "</think>", "<|eot|>", "<|eom|>", "</assistant>", "<|role_end|>", "<｜hy_eos:opensource｜>", "<end_of_sentence>",
+    "<end_of_turn>", "<start_function_response>",
 )  # fmt: skip
 CLOSER, MARKER = 2.0, 4.5  # what is added to their logits
 WEIGHTS = "weights.safetensors"

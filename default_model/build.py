@@ -69,6 +69,17 @@ LATER = (
     "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", "<|turn>",
     "<turn|>", '<|"|>',
     "<bos>", "<eos>", "<|tool>", "<tool|>", "<|think|>",
+    # LFM2, Llama 4, Jamba
+    "<|tool_call_start|>", "<|tool_response_start|>", "<|tool_response_end|>", "<|header_start|>", "<|header_end|>",
+    "<|python_start|>", "<|python_end|>", "<|eom|>", "<|eot|>", "<|bom|>",
+    # Laguna, Ling, Hunyuan, MiniMax M1
+    "〈|EOS|〉", "<system>", "</system>", "<user>", "</user>", "<assistant>", "</assistant>", "<role>", "</role>",
+    "<|role_end|>", "<｜hy_begin_of_sentence:opensource｜>", "<｜hy_User:opensource｜>", "<｜hy_Assistant:opensource｜>",
+    "<｜reasoning_mode:opensource｜>", "<｜hy_eos:opensource｜>", "<begin_of_document>", "<beginning_of_sentence>",
+    "<end_of_sentence>",
+    # FunctionGemma
+    "<start_of_turn>", "<end_of_turn>", "<start_function_call>", "<end_function_call>", "<start_function_response>",
+    "<end_function_response>", "<start_function_declaration>", "<end_function_declaration>", "<escape>",
 )  # fmt: skip
 
 # Text that is one token without being special, as in Qwen: the bytes are what a grammar sees.

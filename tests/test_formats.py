@@ -178,8 +178,9 @@ def test_nesting_is_written_however_deep():
 @pytest.mark.parametrize("row", CALLS["call"], ids=_id)
 def test_call(name, row):
     chat = ChatFormat.load(name)
-    tools = [tool for tool in TOOLS.values() if name != "pythonic" or tool["function"]["name"].isidentifier()]
-    if name == "pythonic" and not row["name"].isidentifier():
+    is_python = chat.definition.payload.name == "python"
+    tools = [tool for tool in TOOLS.values() if not is_python or tool["function"]["name"].isidentifier()]
+    if is_python and not row["name"].isidentifier():
         pytest.skip("not a Python name")
     if chat.definition.payload.surface == "tagged" and row["id"] in ("wrong type", "number as text"):
         pytest.skip("between tags a number and its digits are one text")
