@@ -74,7 +74,8 @@ LATER = (
     "<|python_start|>", "<|python_end|>", "<|eom|>", "<|eot|>", "<|bom|>",
     # Laguna, Ling, Hunyuan, MiniMax M1
     "〈|EOS|〉", "<system>", "</system>", "<user>", "</user>", "<assistant>", "</assistant>", "<role>", "</role>",
-    "<|role_end|>", "<｜hy_begin_of_sentence:opensource｜>", "<｜hy_User:opensource｜>", "<｜hy_Assistant:opensource｜>",
+    "<|role_end|>", "<｜hy_begin_of_sentence:opensource｜>", "<｜hy_User:opensource｜>",
+    "<｜hy_Assistant:opensource｜>",
     "<｜reasoning_mode:opensource｜>", "<｜hy_eos:opensource｜>", "<begin_of_document>", "<beginning_of_sentence>",
     "<end_of_sentence>",
     # FunctionGemma
