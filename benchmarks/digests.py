@@ -42,6 +42,7 @@ LARK = {
     "NAME: /[a-z_][a-z0-9_]{0,8}/\n%ignore / +/\n",
 }
 Case = tuple[str, Callable[[], Grammar]]
+MOST = 40  # positions of a walk
 
 
 def cases(schemas: Path | None) -> Iterator[Case]:
@@ -103,20 +104,33 @@ def _first_bytes(vocabulary: Vocabulary) -> Any:
     return np.array([text[0] if text else 256 for text in vocabulary.tokens])
 
 
-def positions(vocabulary: Vocabulary, schemas: Path | None, wanted: int, most: int = 40) -> Iterator[dict[str, Any]]:
+def positions(vocabulary: Vocabulary, schemas: Path | None, wanted: int) -> Iterator[dict[str, Any]]:
     """Walk the cases again and again until there are enough positions."""
     done, turn, listed = 0, 0, list(cases(schemas))
     while done < wanted:
         for name, make in listed:
-            try:
-                found = walk(compile(make(), vocabulary), f"{name} {turn}", min(most, wanted - done))
-            except ConstrainedError as error:
-                found = [[type(error).__name__, False, -1]]
-            done += len(found)
-            yield {"case": name, "turn": turn, "positions": found}
+            found = _walked(name, make, turn, vocabulary, wanted - done)
+            done += len(found["positions"])
+            yield found
             if done >= wanted:
                 break
         turn += 1
+
+
+def again(vocabulary: Vocabulary, schemas: Path | None, before: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Walk the cases of other walks; what has become a case since then is left out."""
+    known = dict(cases(schemas))
+    for row in before:
+        most = len(row["positions"]) if row is before[-1] else MOST
+        yield _walked(row["case"], known[row["case"]], row["turn"], vocabulary, most)
+
+
+def _walked(name: str, make: Callable[[], Grammar], turn: int, vocabulary: Vocabulary, most: int) -> dict[str, Any]:
+    try:
+        found = walk(compile(make(), vocabulary), f"{name} {turn}", min(most, MOST))
+    except ConstrainedError as error:
+        found = [[type(error).__name__, False, -1]]
+    return {"case": name, "turn": turn, "positions": found}
 
 
 def differences(before: list[dict[str, Any]], now: Iterator[dict[str, Any]]) -> Iterator[str]:
@@ -135,14 +149,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--schemas", type=Path, help='JSON lines {"id", "schema"}; otherwise benchmarks.cases')
     parser.add_argument("--positions", type=int, default=20_000)
     options = parser.parse_args(arguments)
-    vocabulary = vocabularies.llama3() or vocabularies.embedded()
-    found = list(positions(vocabulary, options.schemas, options.positions))
+    before: list[dict[str, Any]] = []
+    if options.against:
+        before = [json.loads(line) for line in options.against.read_text(encoding="utf-8").splitlines()]
+    kinds = dict.fromkeys(row["case"].partition(",")[0].partition(" ")[::2] for row in before)
+    formats = tuple(name for kind, name in kinds if kind == "format")  # the ids of their tokens are those of then
+    vocabulary = vocabularies.llama3(formats) or vocabularies.embedded()
+    walks = again(vocabulary, options.schemas, before) if before else None
+    found = list(walks or positions(vocabulary, options.schemas, options.positions))
     if options.out:
         options.out.write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
     print(f"{sum(len(row['positions']) for row in found):,} positions of {len({row['case'] for row in found}):,} cases")
     parted: list[str] = []
     if options.against:
-        before = [json.loads(line) for line in options.against.read_text(encoding="utf-8").splitlines()]
         parted = list(differences(before, iter(found)))
         print("\n".join([*parted[:20], f"{len(parted):,} walks differ"]))
     return 1 if parted else 0

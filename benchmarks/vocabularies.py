@@ -47,16 +47,16 @@ def llama3_special() -> dict[str, int]:
 
 
 @lru_cache
-def llama3() -> Vocabulary | None:
-    """Return Llama 3.1's vocabulary: 128,256 ids, all formats' special tokens on its reserved ids; None where it is not
-    installed.
+def llama3(formats: tuple[str, ...] = ()) -> Vocabulary | None:
+    """Return Llama 3.1's vocabulary: 128,256 ids, special tokens of formats, or all of them, on its reserved ids; None
+    where it is not installed.
     """
     path = llama3_file()
     if path is None:
         return None
     special = llama3_special()
     spare = iter([name for name in special if "reserved" in name])
-    for name in sorted(_format_tokens() - set(special)):
+    for name in sorted(_format_tokens(formats) - set(special)):
         special[name] = special.pop(next(spare))
     return Vocabulary.from_tokenizer(path, special=special, stop=[special["<|eot_id|>"]])
 
@@ -102,8 +102,8 @@ def encode(vocabulary: Vocabulary, text: str) -> list[int]:
     return ids
 
 
-def _format_tokens() -> set[str]:
-    return {token for name in ChatFormat.names() for token in ChatFormat.load(name).tokens.values()}
+def _format_tokens(formats: tuple[str, ...] = ()) -> set[str]:
+    return {token for name in formats or ChatFormat.names() for token in ChatFormat.load(name).tokens.values()}
 
 
 def _installed(package: str, *parts: str) -> Path | None:

@@ -214,7 +214,7 @@ def test_calls_are_those_of_xgrammars_tags(key, capsys):
 
 
 def test_versions_are_compared_position_by_position(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(digests.vocabularies, "llama3", lambda: None)
+    monkeypatch.setattr(digests.vocabularies, "llama3", lambda formats: None)
     path = tmp_path / "walks.jsonl"
     assert digests.main(["--out", str(path), "--positions", "130"]) == 0
     assert digests.main(["--against", str(path), "--positions", "130"]) == 0
