@@ -204,9 +204,10 @@ cdef class Meter:
             self.budget.spend_nearby(units)
         elif (outer := current()) is not None:
             outer.spend_nearby(units)
-        # threads that want the interpreter wait for a slice, not for the end of the operation; where there are
-        # none, other processes on a busy machine would take the core for some milliseconds
-        if PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
+        # threads that want the interpreter wait for a slice, not for the end of the operation, unless others wait for
+        # this kernel, and so for whoever gets the interpreter now; where there are none, other processes on a busy
+        # machine would take the core for some milliseconds
+        if self.waiting == 0 and PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
             with nogil:
                 sched_yield()
         return 0
@@ -271,6 +272,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
+cdef enum:
+    TRIES = 3       # that a lock is waited for without holding on to it
+
+
 cdef class Turnstile:
     """A lock, and whether its holder has put the garbage collector off."""
 
@@ -300,7 +305,18 @@ cdef class Turnstile:
         return PyThread_acquire_lock(self.lock, NOWAIT_LOCK)
 
     cdef int wait(self) except -1:
-        """Take the lock as soon as nobody holds it; other threads run meanwhile."""
+        """Take the lock as soon as nobody holds it; other threads run meanwhile.
+
+        Whoever waits for the interpreter with the lock in hand keeps all others waiting for both.  So it is given back
+        until the interpreter is there; who comes too late then, time and again, holds on to it.
+        """
+        cdef int tries
+        for tries in range(TRIES):
+            with nogil:
+                PyThread_acquire_lock(self.lock, WAIT_LOCK)
+                PyThread_release_lock(self.lock)
+            if self.try_pass():
+                return 0
         with nogil:
             PyThread_acquire_lock(self.lock, WAIT_LOCK)
         return 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 # ======================================================================================================================
 # The context-independent masks of a vocabulary: what tokens do inside a text, kept by the text's language.
@@ -61,7 +61,7 @@ class MaskStore:
         return alive + ENTRY_BYTES * len(self.entries)
 
     def _make_room(self) -> None:
-        entries = list(self.entries.items())
+        entries = list(self.entries.copy().items())  # a list of them takes time, in which other threads keep more
         left = sum(size for _, (_, size) in entries)
         for key, (_, size) in entries:
             if left <= self.most_bytes - self.most_bytes // 4:
@@ -90,7 +90,7 @@ class Kernels:
         self._joined: dict[Hashable, Any] = {}  # by their bounds
         # of constraints that had to leave the others
         self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
-        self._live: WeakSet[Any] = WeakSet()
+        self._live: WeakKeyDictionary[Any, None] = WeakKeyDictionary()
         # by kernel: the starts and patterns that were probed in it, and the units of work that were allowed for it
         self.probed: WeakKeyDictionary[Any, dict[Hashable, int]] = WeakKeyDictionary()
         # by kernel: the starts that something was made for ahead of a generation
@@ -104,8 +104,12 @@ class Kernels:
 
     def held(self) -> int:
         """Return how many bytes all kernels hold, and the masks that they share; an estimate."""
-        kernels: int = sum([kernel.cached_bytes() for kernel in list(self._live)])
+        kernels: int = sum([kernel.cached_bytes() for kernel in self._alive()])
         return kernels + self.masks.held()
+
+    def _alive(self) -> list[Any]:
+        """Return the kernels, while other threads may add some."""
+        return [kernel for known in self._live.keyrefs() if (kernel := known()) is not None]
 
     def join(self, key: Hashable, make: Callable[[int], Any], bound: int, *, own: bool) -> Any:
         """Return the young kernel with this key, or a fresh one of `make(bytes that it may hold)`."""
@@ -115,7 +119,7 @@ class Kernels:
             if bound > LEASE and self.held() > bound - LEASE:
                 self._drop_idle(bound - LEASE, None)
             kernel = known[key] = make(min(LEASE, bound))
-            self._live.add(kernel)
+            self._live[kernel] = None
         return kernel
 
     def may_grow(self, kernel: Any, bound: int) -> bool:
@@ -136,7 +140,7 @@ class Kernels:
         A kernel that is used in between gets another chance; it is the second-chance rule of page replacement.
         """
         self.masks.clear()
-        for kernel in sorted(self._live, key=_size, reverse=True):
+        for kernel in sorted(self._alive(), key=_size, reverse=True):
             if kernel is not asking and not kernel.was_used() and self.held() > most:
                 kernel.drop_all()
 
