@@ -45,17 +45,18 @@ MAX_LENGTH = 10_000_000  # characters
 _COST = 64  # units of work per name, literal or bracket; the library takes 25 to 60 µs for each
 MAX_PARTS = 20_000  # names and literals of a terminal, those of the terminals it uses included
 
-# A string or regular expression ends at its first unescaped quote; every alternative of each loop begins with another
-# character.
+# A string or regular expression ends at its first unescaped quote.  Loops are possessive, and what is no token matches
+# as well, so that no call of the library is long: no other thread has a turn in it.
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|\#[^\n]*)
-      | (?P<string>"(?:[^"\\\n]|\\["\\]|\\(?!["\\]))*"i?)
-      | (?P<regexp>/(?:[^/\\]|\\[/\\]|\\(?![/\\]))+/[imslux]*)
-      | (?P<definition>^[ \t]*[!?]*_?[A-Za-z][A-Za-z_0-9]*(?=(?:\{[^}\n]*\})?(?:\.[+-]?\d+)?[ \t]*:))
+      | (?P<string>"(?:[^"\\\n]++|\\["\\]?+)*+"i?)
+      | (?P<regexp>/(?:[^/\\]++|\\[/\\]?+)++/[imslux]*)
+      | (?P<definition>^[ \t]*+[!?]*+_?[A-Za-z][A-Za-z_0-9]*+(?=(?:\{[^}\n]*\})?(?:\.[+-]?\d+)?[ \t]*:))
       | (?P<name>%?_?[A-Za-z][A-Za-z_0-9]*)
       | (?P<open>[(\[{]) | (?P<close>[)\]}])
       | (?P<unclosed>["/])
       | (?P<blank>[\r\n]{100,})
+      | (?P<rest>[^A-Za-z_%"/\#()\[\]{}\r\n]+|[\s\S])
     """,
     re.VERBOSE | re.MULTILINE,
 )
@@ -92,6 +93,9 @@ class LarkText:
         found, depth, line, line_start, at = [], 0, 1, 0, 0
         spend(len(self.text) // 10)
         for match in _TOKEN.finditer(self.text):
+            if match["rest"]:
+                spend(1)
+                continue
             self._charge(match)
             line += self.text.count("\n", at, match.start())
             line_start = (
