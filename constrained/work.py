@@ -20,16 +20,20 @@ milliseconds never runs out.  Left out on purpose: a bound on memory, which the 
 from __future__ import annotations
 
 import gc
+import heapq
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 import constrained.caches as caches
 from constrained.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsRichComparisonT
 
 try:
     import constrained._work as _work
@@ -38,6 +42,7 @@ except ImportError:  # no compiler
 
 MAX_WORK = 1_000_000  # units; about one second of one core
 CHECK = 1_000  # units between two looks at the clock
+PIECE = 10_000  # texts or numbers that are sorted in one call
 NO_LIMIT = 1 << 62
 MORE_WORK = "do it in: with constrained.work.metered(constrained.work.Budget(…)):"
 
@@ -273,6 +278,15 @@ else:
         thread, look=_look, nearby=PlainBudget.spend_nearby, placed=PlainBudget.placed, now=time.monotonic,
         defaults=(MAX_WORK, MORE_WORK), check=CHECK,
     )
+
+
+def sorted_in_turns(found: Iterable[SupportsRichComparisonT]) -> list[SupportsRichComparisonT]:
+    """As `sorted`: many are sorted in pieces, as other threads wait for the end of a call of C."""
+    every = list(found)
+    if len(every) <= PIECE:
+        every.sort()
+        return every
+    return [*heapq.merge(*[sorted(every[at : at + PIECE]) for at in range(0, len(every), PIECE)])]
 
 
 def current() -> Budget | None:

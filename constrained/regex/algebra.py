@@ -50,7 +50,7 @@ from constrained.regex.expr import (
     parts,
     single,
 )
-from constrained.work import spend
+from constrained.work import sorted_in_turns, spend
 
 _COMPARED = 8  # factors at the head of a concatenation whose counts are compared
 _MANY = 64  # literals of a union that become one set
@@ -98,7 +98,7 @@ def literals(texts: Iterable[str]) -> Expr:
     unlike = set(texts)
     if not all(map(str.isascii, unlike)):
         unlike = {text for text in unlike if not any("\ud800" <= char <= "\udfff" for char in text)}
-    found = tuple(sorted(unlike))
+    found = tuple(sorted_in_turns(unlike))
     if not found:
         return NEVER
     return literal(found[0]) if len(found) == 1 else of_literal_set(LiteralSet(found))

@@ -27,7 +27,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from constrained.caches import cached, forgets
-from constrained.work import spend
+from constrained.work import sorted_in_turns, spend
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -53,7 +53,7 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
     ((1, 9),)
     """
     merged: list[list[int]] = []
-    ordered = sorted(ranges)
+    ordered = sorted_in_turns(ranges)
     spend(1 + (len(ordered) >> 2))
     if len(ordered) == 1 and ordered[0][0] <= ordered[0][1] < _BEFORE:  # PERF: as most
         low, high = ordered[0]

@@ -141,13 +141,26 @@ def _needed(node: Node) -> list[str]:
     involved.
     """
     schema: dict[str, Any] = {name: value for name, value in node.schema.items() if name not in _NOTES}
-    if any(word in str(schema) for word in REFERRING):
+    if _refers(schema):
         return list(schema)
     for name in list(schema):
         fewer = {other: value for other, value in schema.items() if other != name}
         if is_never(load(fewer, dialect=node.resource.dialect, closed=node.document.closed)):
             schema = fewer
     return list(schema)
+
+
+def _refers(value: Any) -> bool:
+    """Say whether there is a reference somewhere in a schema."""
+    todo = [value]
+    for part in todo:
+        if isinstance(part, dict):
+            if not part.keys().isdisjoint(REFERRING):
+                return True
+            todo += part.values()
+        elif isinstance(part, list):
+            todo += part
+    return False
 
 
 # ======================================================================================================================

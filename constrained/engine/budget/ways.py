@@ -909,5 +909,5 @@ class _Search:
 
     def _add(self, way: Way, entry: State, at: State | None, trail: Trail, writes: int) -> None:
         if len(way) > 255:
-            spend_nearby(len(way) >> 8)  # for memory: each way is a text of its own
+            spend_nearby(len(way) >> 6)  # for memory: each way is a text of its own
         heappush(self._heap, (len(way), way, next(self._ties), entry, at, trail, writes))

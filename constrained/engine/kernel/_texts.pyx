@@ -210,6 +210,11 @@ cdef class Languages:
         entry.count = count
         entry.offset = <int32_t*>allotted(<size_t>count + 1 + <size_t>points, 4)
         entry.points = entry.offset + count + 1
+        self.sets[self.set_count] = entry
+        # from here on it is freed with the others, also where the rest fails and it is never found again
+        self.set_count += 1
+        while len(self.set_objects) < self.set_count:
+            self.set_objects.append(texts)
         cdef str text_
         for text_ in texts:
             entry.offset[i] = total
@@ -217,12 +222,8 @@ cdef class Languages:
                 entry.points[total] = <int32_t>character
                 total += 1
             i += 1
+            work(self.meter, LISTED + <int>len(text_))
         entry.offset[count] = total
-        self.sets[self.set_count] = entry
-        # from here on it is freed with the others, also where the rest fails and it is never found again
-        self.set_count += 1
-        while len(self.set_objects) < self.set_count:
-            self.set_objects.append(texts)
         self.set_ids[id(texts)] = (texts, self.set_count - 1)
         return self.set_count - 1
 

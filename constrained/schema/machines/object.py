@@ -53,7 +53,7 @@ from constrained.schema.values import (
     Value,
     negation,
 )
-from constrained.work import spend
+from constrained.work import sorted_in_turns, spend
 
 if TYPE_CHECKING:
     from constrained.machine import State
@@ -618,7 +618,7 @@ class ObjectMachine:
         self.names: tuple[str, ...] = ()
         self.conjs: tuple[Conj, ...] = ()
         if shape.named:
-            self.names, self.conjs = zip(*sorted(shape.named), strict=True)
+            self.names, self.conjs = zip(*sorted_in_turns(shape.named), strict=True)
         self.index = dict(zip(self.names, range(len(self.names)), strict=True))
         self.required = mask_of(map(self.index.__getitem__, shape.required), len(self.names)) if shape.required else 0
         self.special = frozenset(self.names)

@@ -28,7 +28,7 @@ from constrained.schema.reading.keywords import OTHER_KEYS
 from constrained.schema.strings import sets as texts
 from constrained.schema.strings.sets import Texts, is_spelled, listed
 from constrained.schema.values import ALWAYS, Absent, Clause, Conj, HasNamed, HasOther, ObjectShape, Obligation, Present
-from constrained.work import spend
+from constrained.work import sorted_in_turns, spend
 
 if TYPE_CHECKING:
     from constrained.schema.reading.document import Node
@@ -343,7 +343,8 @@ def property_names(sketch: ObjectSketch, names: Texts) -> None:
 
 
 def required(sketch: ObjectSketch, value: list[str], node: Node) -> None:
-    sketch.required.update(dict.fromkeys(value))
+    for key in value:
+        sketch.required[key] = None
 
 
 def dependent_required(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:
@@ -396,7 +397,7 @@ def shape(sketch: ObjectSketch, node: Node, never: Never) -> ObjectShape | None:
         clauses = simplified
     if (
         required
-        and NOTHING in map(named.__getitem__, required)
+        and any(named[key] == NOTHING for key in required)
         or sketch.max is not None
         and sketch.max < max(sketch.min, len(required))
     ):
@@ -414,7 +415,7 @@ def decided(sketch: ObjectSketch, node: Node) -> tuple[dict[str, Conj], Cells]:
             break
         names.update(dict.fromkeys(small))
     named = {}
-    spend(2 + len(names) * (1 + len(sketch.regions)) // 4)
+    spend(2 + len(names) * (1 + len(sketch.regions)) // 2)
     for name in names:
         conj = sketch.named.get(name, ALWAYS) if is_spelled(name) else NOTHING
         for keys, part in sketch.regions:
@@ -428,11 +429,11 @@ def _names(sketch: ObjectSketch) -> dict[str, None]:
     names = {**dict.fromkeys(sketch.named), **sketch.required}
     for keys, _ in sketch.regions:
         if not keys.names <= names.keys():
-            names.update(dict.fromkeys(sorted(keys.names)))
+            names.update(dict.fromkeys(sorted_in_turns(keys.names)))
     for clause in sketch.clauses:
         for part in clause:
             if isinstance(part, HasIn):
-                names.update(dict.fromkeys(sorted(part.keys.names - names.keys())))
+                names.update(dict.fromkeys(sorted_in_turns(part.keys.names - names.keys())))
         names.update(
             dict.fromkeys(
                 sorted({part.key for part in clause if isinstance(part, (HasNamed, Absent, Present))} - names.keys())

@@ -275,8 +275,8 @@ def _ask_for_more(library: Library) -> bool:
         if type(schema) is not dict or place in met or place not in checked:
             continue
         met.add(place)
-        required = schema.get("required")
-        if required and not schema.get("properties", _NO_NAMES).keys() >= set(required):
+        described = schema.get("properties", _NO_NAMES)
+        if any(key not in described for key in schema.get("required", ())):
             return True
         for word in _LOOKED_AT.intersection(schema):
             value = schema[word]
