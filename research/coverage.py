@@ -24,13 +24,15 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from constrained.engine.compiled import CompiledGrammar, compile_grammar
+from constrained.engine.compiled import compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, SchemaError, VocabularyError, shown
 from constrained.grammar import Grammar
 from constrained.grammar.ir import Embedded, Literal, Pattern, Ref, Rule
 from constrained.grammar.ir import Symbol as Part
 from constrained.work import metered, place, spend, working_on
+
+from .texts import as_bytes, letters_of, reads, symbols
 
 _BRANCH, _VALID = 10, 100  # units of work: to look at a branch, to ask whether a value is valid
 _ALTERNATIVE = 10  # units of work: one in a grammar that is compiled
@@ -85,16 +87,11 @@ def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vo
     if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
         raise VocabularyError(f"not a vocabulary: {shown(vocabulary)}", instead="Vocabulary.from_tokenizer(tokenizer)")
     special = sorted(set(grammar.specials) | (set(vocabulary.special) if vocabulary is not None else set()))
-    read: list[Sequence[int | str]] = [_symbols(_bytes(text), special) for text in texts]
-    letters = Vocabulary(
-        [bytes([byte]) for byte in range(256)],
-        special={name: 256 + at for at, name in enumerate(special)},
-        stop=[],
-        size=256 + len(special),
-    )
+    read: list[Sequence[int | str]] = [symbols(as_bytes(text), special) for text in texts]
+    letters = letters_of(special)
     whole = compile_grammar(grammar, letters)
     with metered(), working_on("alternatives of a grammar"):
-        words = [word for word in read if _reads(whole, word, letters)]
+        words = [word for word in read if reads(whole, word)]
         used = _needed(grammar, words, letters)
     owners = _owners(grammar)
     entries = []
@@ -144,38 +141,7 @@ def _unread(
         constraint = compile_grammar(grammar, letters)
     except GrammarError:  # it has no word at all
         return words
-    return [word for word in words if not _reads(constraint, word, letters)]
-
-
-def _reads(constraint: CompiledGrammar, word: Sequence[int | str], letters: Vocabulary) -> bool:
-    matcher = constraint.matcher()
-    spend(1 + 3 * len(word))
-    for symbol in word:
-        token = letters.special[symbol] if isinstance(symbol, str) else symbol
-        if not matcher.accepts(token):
-            return False
-        matcher.advance(token)
-    return matcher.is_accepting()
-
-
-def _bytes(text: object) -> bytes:
-    if isinstance(text, bytes):
-        return text
-    try:
-        return text.encode()  # type: ignore[attr-defined,no-any-return]
-    except (AttributeError, UnicodeEncodeError) as error:
-        raise ConstrainedError(f"no text: {shown(text)}", instead="a str, or bytes") from error
-
-
-def _symbols(text: bytes, special: Sequence[str]) -> list[int | str]:
-    """Return a text's bytes, with the special tokens that it spells as such."""
-    found: list[int | str] = []
-    names = [name.encode() for name in sorted(special, key=len, reverse=True) if name]
-    at = 0
-    for match in re.finditer(b"|".join(map(re.escape, names)), text) if names else ():
-        found += [*text[at : match.start()], match[0].decode()]
-        at = match.end()
-    return [*found, *text[at:]]
+    return [word for word in words if not reads(constraint, word)]
 
 
 def _owners(grammar: Grammar) -> dict[str, str]:

@@ -11,6 +11,7 @@ import typer
 from rich.columns import Columns
 
 from constrained.api import compile
+from constrained.cli.commands.specifications import own_examples
 from constrained.cli.console import console, print_table
 from constrained.cli.inputs import (
     JsonOption,
@@ -165,12 +166,17 @@ _SHOWN = 6  # lines of an example
 
 def spec(
     format: Annotated[
-        str | None, typer.Argument(help="A format; default: all that have a specification with examples.")
+        str | None, typer.Argument(help="A format, or a .toml of examples; default: all formats with a specification.")
     ] = None,
     as_json: JsonOption = False,
     whole: Annotated[bool, typer.Option("--whole", help="Print examples in full.")] = False,
 ) -> None:
-    """Print the examples of a format's specification, where they stand, and which form of the grammar takes them."""
+    """Print the examples of a format's specification, where they stand, and which form of the grammar takes them; of a
+    file of examples of your own, whether each is what it says: exit code 1 where one is not.
+    """
+    if format is not None and format.endswith(".toml"):
+        own_examples(format, as_json=as_json)
+        return
     counts: dict[str, int] = {}
     for example in examples(format):
         found = found_of(example)

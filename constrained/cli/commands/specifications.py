@@ -4,6 +4,7 @@ and texts.
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
 from constrained.integrations.exports import export
 from constrained.notations import NOTATIONS, SUFFIXES, translated
+from constrained.research.examples import read_examples
 
 if TYPE_CHECKING:
     from constrained.notations.rules import Translated
@@ -93,6 +95,47 @@ def read_grammar(
     if notation.value == "format":
         return ChatFormat.load(file).grammar()
     return Grammar.of(read_translated(file, notation, start, special).grammar())
+
+
+# -- spec: examples of one's own ---------------------------------------------------------------------------------------
+
+
+def own_examples(path: str, *, as_json: bool) -> None:
+    """Print what the grammar makes of each example of a file; exit 1 where one is not what it says."""
+    specification = read_examples(path)
+    wrong = count = 0
+    for outcome in specification.outcomes(_grammar_of):
+        example, count, wrong = outcome.example, count + 1, wrong + (not outcome.holds)
+        if as_json:
+            row = {"file": example.file, "line": example.line, "text": example.text, "valid": example.valid}
+            error = None if outcome.error is None else str(outcome.error)
+            row |= {"holds": outcome.holds, "found": outcome.found, "place": outcome.place(), "error": error}
+            typer.echo(json.dumps(row, ensure_ascii=False))
+            continue
+        said = "valid" if example.valid else "invalid"
+        mark = "ok   " if outcome.holds else "WRONG"
+        typer.echo(f"{mark} {example.file} line {example.line}: said to be {said}, {outcome.found}")
+        if outcome.error is not None:
+            reason = outcome.error.because or outcome.error.what
+            typer.echo(f"      stops at {outcome.place()}: {reason}" + _expected(outcome.error.expected))
+    if not as_json:
+        typer.echo(f"{count} examples, {wrong or 'none'} of them not as they say")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _expected(expected: str | None) -> str:
+    return f"; expected: {expected}" if expected else ""
+
+
+def _grammar_of(file: str, notation: str | None, start: str | None, specials: list[str]) -> Grammar:
+    known = {member.value for member in Notation}
+    if notation is not None and notation not in known:
+        raise ConstrainedError(f"unknown notation '{notation}'", instead=f"one of: {', '.join(sorted(known))}")
+    return read_grammar(file, None if notation is None else Notation(notation), start, specials)
+
+
+# -- convert -----------------------------------------------------------------------------------------------------------
 
 
 def convert(

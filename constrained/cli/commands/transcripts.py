@@ -65,7 +65,7 @@ def validate(
     option: OptionsOption = None,
     jsonl: Annotated[
         str | None,
-        typer.Option("--jsonl", help="File of texts, one JSON object a line: format, kind, text, tools, options."),
+        typer.Option("--jsonl", help="File of texts, a JSON object a line: format, kind, text, tools, options, valid."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Say all that is wrong, not only what is first.")] = False,
     ray: RayOption = 0,
@@ -177,20 +177,24 @@ def judge(strict: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 def _all_valid(path: str, *, strict: bool, as_json: bool, actors: int, out: str | None) -> bool:
     rows = _rows(path)
-    valid = 0
+    valid, as_said, says = 0, 0, False
     shown = Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
     with results_only() as file, shown as progress:
         found = results(rows, f"{__name__}:judge", (strict,), actors=actors, out=out)
         for row, said in progress.track(zip(rows, found, strict=True), description="texts", total=len(rows)):
             said = {"id": row.get("id", str(row.get("line"))), "valid": None, "calls": None, **said}
             valid += said["valid"] is True
+            says |= isinstance(row.get("valid"), bool)
+            holds = said["valid"] is (row.get("valid") is not False)
+            as_said += holds
             if as_json:
                 typer.echo(compact(said), file=file)
-            elif not said["valid"]:
-                typer.echo(f"{said['id']}: {said['error']['message']}", file=file)
+            elif not holds:
+                reason = said["error"]["message"] if said["error"] else "it is valid, and said not to be"
+                typer.echo(f"{said['id']}: {reason}", file=file)
     if not as_json:
-        typer.echo(f"{valid} of {len(rows)} texts are valid")
-    return valid == len(rows)
+        typer.echo(f"{valid} of {len(rows)} texts are valid" + (f", {as_said} are as they say" if says else ""))
+    return as_said == len(rows)
 
 
 def _rows(path: str) -> list[dict[str, Any]]:
