@@ -24,15 +24,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from constrained.engine.compiled import compile_grammar
 from constrained.engine.plain import Config, Frame, PlainKernel, TextAt, frames
 from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.machine import END, State
 from constrained.work import metered, spend, working_on
 
+from .texts import letters_of
 from .words import Letter, length_of, spelled
 
 if TYPE_CHECKING:
     from constrained.engine.compiled import CompiledGrammar
+    from constrained.grammar import Grammar
 
 Term = frozenset[Config]  # a sum of products, before calls are followed; none: nothing goes on so
 Pair = tuple[Term, Term]
@@ -83,6 +86,22 @@ def language_equal(first: CompiledGrammar, second: CompiledGrammar, up_to: int |
             if budget.left or most is not None:  # it is not for lack of work; so much was asked for
                 raise
             return Comparison(True, False, max(compared.length - 1, 0), len(compared.back))
+
+
+def differences(first: Grammar, second: Grammar, up_to: int | None = None) -> tuple[Comparison, Comparison]:
+    """Compare two grammars in both directions: `word` of the one is a shortest text that only the first takes, that of
+    the other one that only the second takes.  Letters: bytes, and the special tokens of both.
+
+    Raises: as `language_equal`.
+    """
+    letters = letters_of(sorted(first.specials | second.specials))
+    one, two, both = (compile_grammar(grammar, letters) for grammar in (first, second, first | second))
+    found = language_equal(one, two, up_to)
+    if found:
+        return found, found
+    if found.first_has_it:
+        return found, language_equal(both, one, up_to)
+    return language_equal(both, two, up_to), found
 
 
 class _Compared:

@@ -8,6 +8,10 @@ import pytest
 
 pytest.importorskip("typer")
 
+from constrained.research.lint import CHECKS, lint
+from constrained.research.places import Source
+
+import constrained as c
 from constrained.cli import run
 from constrained.grammar import Grammar
 
@@ -112,3 +116,93 @@ def test_rows_that_say_that_they_are_wrong(folder, capsys):
     (folder / "rows.jsonl").write_text(json.dumps({**row, "valid": False}))
     assert run(["validate", "--jsonl", "rows.jsonl"]) == 1
     assert "said not to be" in capsys.readouterr().out
+
+
+# a grammar with one of each fault: check, line and column, a part of what is said
+FAULTY = """start: a | b+ c? (d e?)*   // | a comment
+a: "x" | "y" | "x"
+b: WORD | "abc"
+c: ("p"?)*
+d: "q" "q" | "qq"
+e: "r" e2
+e2: /s/
+lonely: "z" WORD
+WORD: /[a-c]+/
+UNUSED: "u"
+SPACE: " "
+%ignore SPACE
+"""
+FAULTS = [
+    ("unreachable", "line 8 column 1", "rule 'lonely' is not reached from start"),
+    ("unused", "line 10 column 1", "terminal UNUSED is never used"),
+    ("shadowed", "line 2 column 16", "'a' has this alternative twice: \"x\""),
+    ("shadowed", "line 3 column 11", "an alternative of 'b' adds nothing to the others, for instance 'abc'"),
+    ("shadowed", "line 5 column 14", "for instance 'qq'"),
+    ("loop", "line 4 column 1", "'c' may go round without reading anything"),
+    ("ambiguous", "line 1 column 1", "'start' derives 'abc' in two ways"),
+    ("ambiguous", "line 5 column 1", "'d' derives 'qq' in two ways"),
+]
+
+
+def test_lint(folder, capsys):
+    (folder / "faulty.lark").write_text(FAULTY)
+    assert run(["lint", "faulty.lark", "--json"]) == 1
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["check"], row["place"]) for row in rows] == [(check, f"faulty.lark {at}") for check, at, _ in FAULTS]
+    assert [part for (_, _, part), row in zip(FAULTS, rows, strict=True) if part not in row["what"]] == []
+    assert run(["lint", "faulty.lark", "--check", "loop"]) == 1
+    assert capsys.readouterr().out.startswith("faulty.lark line 4 column 1: 'c' may go round")
+    assert run(["lint", "faulty.lark", "--check", "loops"]) == 2
+    capsys.readouterr()
+    (folder / "list.gbnf").write_text(LIST + "more ::= item\n  | item\n")
+    assert run(["lint", "list.gbnf"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "list.gbnf line 3 column 1: rule 'more' is not reached from root (unreachable)",
+        "list.gbnf line 4 column 5: 'more' has this alternative twice: item (shadowed)",
+    ]
+
+
+def test_what_a_tokenizer_cannot_spell(folder):
+    (folder / "signs.lark").write_text('start: "ab" | "é" x "<end>" "<none>"\nx: /[é]+|[ß]/ | /[aé]/\n')
+    source = Source.of_file("signs.lark", specials=["<end>", "<none>"])
+    letters = c.Vocabulary([b"a", b"ab", None], special={"<end>": 2}, stop=[], size=3)
+    found = [finding.what for finding in lint(source, letters, ["unspellable"]).findings]
+    said = ["the text 'é'", "the special token '<none>'", "the pattern /[é]+|[ß]/"]
+    assert found == [f"{what} has no tokens in this tokenizer" for what in said]
+
+
+@pytest.mark.parametrize(("name", "known"), [
+    ("hermes", []), ("llama3.1-json", []), ("mistral-v11", []),
+    ("chatglm3", ["shadowed"]),  # a text that begins with a space has a spelling of its own, which the other covers
+])  # fmt: skip
+def test_shipped_grammars_have_no_findings(name, known):
+    assert [finding.check for finding in lint(Source.of_format(name), checks=CHECKS[:4]).findings] == known
+
+
+@pytest.mark.parametrize(("rules", "ambiguous"), [
+    ('start: "a" start "b" |', None), ('start: start start | "a"', "aaa"), ('start: x y\nx: "a"?\ny: "a"?', "a"),
+    ('start: x "c"\nx: "ab" | "a" "b"', "ab"), ('start: ("a" | "b")*', None), ('start: "a"~2..9', None),
+    ('start: /a+/ /b*/', None), ('start: /a+/+', "aa"), ('start: x x\nx: "if" x | "if" x "else" x | "a"', "ififaelsea"),
+])  # fmt: skip
+def test_ambiguity_has_a_witness_that_is_derived_twice(folder, rules, ambiguous):
+    (folder / "rules.lark").write_text(rules)
+    found = lint(Source.of_file("rules.lark"), checks=["ambiguous"]).findings
+    assert [finding.what.split("derives ")[1] for finding in found] == ([f"{ambiguous!r} in two ways"] if ambiguous else [])
+
+
+def test_compare(folder, capsys):
+    (folder / "when.abnf").write_text('when = 4DIGIT "-" 2DIGIT ["T" 2DIGIT]\n')
+    (folder / "when.gbnf").write_text('root ::= d{4,5} "-" d d ("T" d d)?\nd ::= [0-9]\n')
+    assert run(["compare", "when.abnf", "when.gbnf"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "only when.abnf takes '0000-00t00'", "only when.gbnf takes '00000-00'", "not equal"
+    ]  # fmt: skip
+    (folder / "one.lark").write_text('start: "[" start* "]"')
+    (folder / "two.lark").write_text('start: "[" x "]"\nx: | x start')
+    assert run(["compare", "one.lark", "two.lark"]) == 0
+    assert capsys.readouterr().out == "equal\n"
+    (folder / "two.lark").write_text('start: "[" start* "]" | "[[[["')
+    assert run(["compare", "one.lark", "two.lark", "--up-to", "3"]) == 0
+    assert capsys.readouterr().out == "equal, as far as texts of 3 bytes\n"
+    assert run(["compare", "one.lark", "two.lark", "--json"]) == 1
+    assert [row["text"] for row in json.loads(capsys.readouterr().out)["differences"]] == [None, "[[[["]

@@ -5,19 +5,24 @@ and texts.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from constrained.cli.inputs import as_utf8, check_writable, read_json, read_text
+from constrained.cli.inputs import JsonOption, as_utf8, check_writable, read_json, read_text, read_vocabulary
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
 from constrained.integrations.exports import export
 from constrained.notations import NOTATIONS, SUFFIXES, translated
+from constrained.research.compare import Comparison, differences
 from constrained.research.examples import read_examples
+from constrained.research.lint import CHECKS
+from constrained.research.lint import lint as lint_of
+from constrained.research.places import Source
 
 if TYPE_CHECKING:
     from constrained.notations.rules import Translated
@@ -133,6 +138,86 @@ def _grammar_of(file: str, notation: str | None, start: str | None, specials: li
     if notation is not None and notation not in known:
         raise ConstrainedError(f"unknown notation '{notation}'", instead=f"one of: {', '.join(sorted(known))}")
     return read_grammar(file, None if notation is None else Notation(notation), start, specials)
+
+
+# -- lint and compare --------------------------------------------------------------------------------------------------
+
+
+def read_source(file: str, given: Notation | None, start: str | None, special: list[str] | None) -> Source:
+    """Return a grammar with its text.
+
+    Raises: ConstrainedError: it is a schema, which has no rules.
+    """
+    notation = notation_of(file, given)
+    if notation is Notation.SCHEMA:
+        raise ConstrainedError(f"{file} is a schema", because="it has no rules", instead="a grammar")
+    if notation is Notation.FORMAT:
+        return Source.of_format(file)
+    if notation is Notation.LARK:
+        return Source.of_file(file, start, special or ())
+    return Source.of_translated(read_translated(file, notation, start, special))
+
+
+def lint(
+    file: GrammarArgument,
+    notation: NotationOption = None,
+    start: StartOption = None,
+    special: SpecialOption = None,
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", help="Look for what it cannot spell, too: a file, folder or hub id.")
+    ] = None,
+    check: Annotated[
+        list[str] | None, typer.Option("--check", help=f"Look for this only, repeatable: {' '.join(CHECKS)}.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for what a grammar says and cannot mean; exit code 1 where there is such a thing."""
+    vocabulary = None if tokenizer is None else read_vocabulary(tokenizer)
+    report = lint_of(read_source(file, notation, start, special), vocabulary, check or CHECKS)
+    for finding in report.findings:
+        typer.echo(json.dumps(asdict(finding), ensure_ascii=False) if as_json else str(finding))
+    if not as_json:
+        count = len(report.findings)
+        tried = f"; ambiguity: texts of at most {report.tried} terminals" if "ambiguous" in (check or CHECKS) else ""
+        typer.echo(f"{count or 'no'} finding{'s' * (count != 1)}{tried}", err=True)
+    if report.findings:
+        raise typer.Exit(1)
+
+
+def compare(
+    first: GrammarArgument,
+    second: GrammarArgument,
+    notation: Annotated[Notation | None, typer.Option("--from", help="Notation of the first.")] = None,
+    other: Annotated[Notation | None, typer.Option("--and-from", help="Notation of the second.")] = None,
+    up_to: Annotated[
+        int | None, typer.Option("--up-to", min=0, help="Texts up to so many bytes; default: any, as far as work goes.")
+    ] = None,
+    special: SpecialOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say whether two grammars take the same texts, or print a shortest text that only one takes, for each of them;
+    exit code 1 where there is one.
+    """
+    files = first, second
+    grammars = read_grammar(first, notation, None, special), read_grammar(second, other, None, special)
+    found = differences(*grammars, up_to)
+    if as_json:
+        rows = [{"only": file, "text": _text_of(one), "complete": one.complete, "up_to": one.up_to}
+                for file, one in zip(files, found, strict=True)]  # fmt: skip
+        typer.echo(json.dumps({"equal": all(found), "differences": rows}, ensure_ascii=False))
+    else:
+        for file, one in zip(files, found, strict=True):
+            if not one:
+                typer.echo(f"only {file} takes {_text_of(one)!r}")
+        unsure = [one.up_to for one in found if one and not one.complete and one.up_to is not None]
+        end = f", as far as texts of {min(unsure)} bytes" if unsure else ""
+        typer.echo(("equal" if all(found) else "not equal") + end)
+    if not all(found):
+        raise typer.Exit(1)
+
+
+def _text_of(found: Comparison) -> str | None:
+    return None if found.word is None else found.word.decode(errors="backslashreplace")
 
 
 # -- convert -----------------------------------------------------------------------------------------------------------

@@ -345,14 +345,15 @@ class LarkTreeReader:
     """
 
     def __init__(
-        self, loaded: Any, files: list[LarkText], start: str, given: Given, parts: Mapping[str, Productions]
+        self, loaded: Any, files: list[LarkText], start: str | None, given: Given, parts: Mapping[str, Productions]
     ) -> None:
-        self._files, self._start, self._parts = files, start, parts
+        self._files, self._parts = files, parts
         self._specials = given.tokens
         # names are lark's tokens
         self._trees = {str(name): (tuple(map(str, params)), tree) for name, params, tree, _ in loaded.rule_defs}
         self._rules: dict[str, tuple[_Sequence, ...]] = {}
-        self._owner, self._size, self._instances = start, 0, 0
+        self._start = start or self._first()
+        self._owner, self._size, self._instances = self._start, 0, 0
         self._names, self._in_order = set(self._trees), sorted(self._trees)
         self._adopting = set[str]()  # rules of parts whose literals may be special tokens
         self._repeats: dict[tuple[str, _Sequence, int], _Sequence] = {}
@@ -417,6 +418,12 @@ class LarkTreeReader:
         texts = {name: Rule(name, sequences) for name, sequences in rules.items() if name not in self._adopting}
         specials = self._specials.union(*(part.specials for part in self._parts.values()))
         return {**self._rules, **{name: rule.alternatives for name, rule in as_text(texts, specials).items()}}
+
+    def _first(self) -> str:
+        """Return the rule `start`, or the first one of the file that has no parameters."""
+        rules = [token.text for token in self._files[0].tokens if token.kind == "definition"]
+        plain = [name for name in rules if name in self._trees and not self._trees[name][0]]
+        return plain[0] if plain and "start" not in plain else "start"
 
     def _define(self, name: str, tree: Any, environment: _Environment) -> None:
         if tree is None and name in self._parts:
@@ -666,16 +673,12 @@ def read_file(
     """
     if isinstance(import_paths, Collection) and not isinstance(import_paths, str):
         import_paths = [*import_paths, shipped_folder()]
-    sources = Sources.at(path, import_paths)
-    if start is None:
-        rules = [token.text for token in sources.main.tokens if token.kind == "definition" and token.text.islower()]
-        start = "start" if "start" in rules or not rules else rules[0]
-    return _read(sources, start, specials, declare, define, shown_to)
+    return _read(Sources.at(path, import_paths), start, specials, declare, define, shown_to)
 
 
 def _read(
     sources: Sources,
-    start: str,
+    start: str | None,
     specials: Specials,
     declare: Mapping[str, str] | None,
     define: Mapping[str, Productions] | None,
