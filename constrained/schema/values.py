@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from constrained.schema.reading.document import Node
 
 
-@dataclass(slots=True, eq=False)  # PERF: made with every node; a frozen one takes three times as long to make
+@dataclass(slots=True, eq=False, repr=False)  # a frozen one takes three times as long to make
 class SignedNode:
-    """A subschema or its negation; never changed.  Interned: a node has two signed nodes, and equality is identity."""
+    """A subschema, which is its own node, or its negation; never changed.  Interned, so that equality is identity."""
 
     node: Node
     positive: bool  # True: valid against the node; False: not valid against it
@@ -192,4 +192,4 @@ class Value(NamedTuple):
 def negation(item: Conj) -> Conj:
     """Return the complement of a conjunction of one, for the items of a `Count` that must lie outside it."""
     (signed,) = item
-    return frozenset((signed.node.negative if signed.positive else signed.node.positive,))
+    return frozenset((signed.node.negative if signed.positive else signed.node,))

@@ -158,7 +158,7 @@ def named_within(nodes: Iterable[Node]) -> tuple[PropertyNames, bool]:
 
 def scalar_steps(signed: SignedNode) -> Steps:
     if not signed.positive:
-        return ~(yield Query(signed.node.positive, SCALAR))
+        return ~(yield Query(signed.node, SCALAR))
     plan = plan_of(signed.node)
     found = own_scalars(signed.node, plan)
     for operation in plan.operations:

@@ -7,9 +7,11 @@ subschemas to the same instance (`allOf`, `if`, …) become operations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from constrained.schema.normal import arrays, objects, scalars
@@ -178,24 +180,29 @@ _KEYWORDS: dict[str, tuple[Group, Any]] = {
 }
 
 
-@dataclass(slots=True, eq=False)  # PERF: a frozen one takes three times as long to make
+NONE: Mapping[int, Conj] = MappingProxyType({})
+
+
+@dataclass(slots=True, eq=False)  # a frozen one takes three times as long to make
 class SortedKeywords:
     """The keywords of one schema, sorted; never changed.  `scalars` are for numbers and strings; each entry is a
     function and the keyword's value.
     """
 
     types: int
-    scalars: Sequence[tuple[Function, Any]] = ()
-    arrays: Sequence[tuple[Function, Any]] = ()
-    objects: Sequence[tuple[Function, Any]] = ()
-    operations: Sequence[Operation] = ()
+    scalars: tuple[tuple[Function, Any], ...] = ()
+    arrays: tuple[tuple[Function, Any], ...] = ()
+    objects: tuple[tuple[Function, Any], ...] = ()
+    operations: tuple[Operation, ...] = ()
     names: Conj = ALWAYS  # what propertyNames asks of every key
-    unevaluated: Mapping[int, Conj] = field(default_factory=dict)  # by ARRAY and OBJECT
+    unevaluated: Mapping[int, Conj] = field(default_factory=lambda: NONE)  # by ARRAY and OBJECT
     plain: bool = True  # no operations, nothing unevaluated
 
 
-_NOTHING = SortedKeywords(0)
-_EVERYTHING = SortedKeywords(EVERY_TYPE)
+@cache
+def _of_types(types: int) -> SortedKeywords:
+    """Return what stands for schemas that say no more than their types: most are such, and share it."""
+    return SortedKeywords(types)
 
 
 def _table(dialect: Dialect) -> dict[str, tuple[int, Any]]:
@@ -216,19 +223,15 @@ def plan_of(node: Node) -> SortedKeywords:
 def _sort(node: Node) -> SortedKeywords:
     schema = node.schema
     if isinstance(schema, bool):
-        return _EVERYTHING if schema else _NOTHING
+        return _of_types(EVERY_TYPE if schema else 0)
     dialect = node.resource.dialect
     table: dict[str, tuple[int, Any]] = dialect.tables.get("by type") or _table(dialect)
     if dialect.reference_stands_alone and "$ref" in schema:
         schema = {"$ref": schema["$ref"]}
     spend(1 + (len(schema) >> 2))
-    types, names = EVERY_TYPE, ALWAYS
-    scalars_: list[tuple[Function, Any]] = []
-    arrays_: list[tuple[Function, Any]] = []
-    objects_: list[tuple[Function, Any]] = []
-    parts = scalars_, arrays_, objects_  # by group
-    operations: list[Operation] = []
-    unevaluated: dict[int, Conj] = {}
+    types, names, unevaluated = EVERY_TYPE, ALWAYS, NONE
+    parts: list[tuple[tuple[Function, Any], ...]] = [(), (), ()]  # of scalars, arrays and objects, by group
+    operations: tuple[Operation, ...] = ()
     for keyword, value in schema.items():
         entry = table.get(keyword)
         if entry is None:
@@ -238,33 +241,32 @@ def _sort(node: Node) -> SortedKeywords:
             bits = TYPE_BITS[value] if type(value) is str else _types(value)
             types &= bits | NULL if dialect.nullable and schema.get("nullable") is True else bits
         elif group < _TYPE:
-            parts[group].append((function, value))
+            parts[group] += ((function, value),)
         elif group == _LOGIC:
-            operations += function(value, node, keyword)
+            operations += tuple(function(value, node, keyword))
         elif group == _NAMES:
             names = node.below(value, keyword)
         elif group == _UNEVALUATED:
-            unevaluated[function] = node.below(value, keyword)
+            unevaluated = {**unevaluated, function: node.below(value, keyword)}
         else:
             values = value if keyword == "enum" else [value]
             types &= types_of(values)
-            scalars_.append((scalars.enum, values))
-            if keyword == "const" and len(schema) == 1:
-                _constant(value, arrays_, objects_)
+            parts[Group.SCALARS] += ((scalars.enum, values),)
+            constant = _CONSTANTS.get(type(value)) if keyword == "const" and len(schema) == 1 else None
+            if constant is not None:  # a sketch of its own instead of a union of one
+                parts[constant[0]] += ((constant[1], value),)
             else:
-                operations += composites(values, node, keyword)
+                operations += tuple(composites(values, node, keyword))
         if keyword == "dependencies":
-            operations += dependent_schemas(value, node, keyword)
-    simple = not operations and not unevaluated
-    return SortedKeywords(types, scalars_, arrays_, objects_, operations, names, unevaluated, simple)
+            operations += tuple(dependent_schemas(value, node, keyword))
+    if not (operations or unevaluated or names) and parts == _NO_PARTS:
+        return _of_types(types)
+    plain = not operations and not unevaluated
+    return SortedKeywords(types, parts[0], parts[1], parts[2], operations, names, unevaluated, plain)
 
 
-def _constant(value: Any, arrays_: list[tuple[Function, Any]], objects_: list[tuple[Function, Any]]) -> None:
-    """Make a lone `const` with a composite value a sketch of its own instead of a union of one."""
-    if isinstance(value, list):
-        arrays_.append((arrays.constant, value))
-    elif isinstance(value, dict):
-        objects_.append((objects.constant, value))
+_NO_PARTS = [(), (), ()]
+_CONSTANTS: dict[type, tuple[Group, Function]] = {list: (Group.ARRAYS, arrays.constant), dict: (Group.OBJECTS, objects.constant)}
 
 
 def _types(names: list[str]) -> int:

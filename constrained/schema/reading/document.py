@@ -343,18 +343,18 @@ serials = count()
 _Lock = type(RLock())  # PERF: `RLock` is a function of Python
 
 
-class Node:
+class Node(SignedNode):
     """A subschema in its place.  Equality is identity; `Document.node` interns."""
 
-    __slots__ = ("document", "schema", "resource", "scope", "where", "inside", "positive", "conj", "plan", "serial")
+    __slots__ = ("document", "schema", "resource", "scope", "where", "inside", "conj", "plan", "serial")
 
     def __init__(self, document: Document, schema: Schema, resource: Resource, scope: Scope, where: Where) -> None:
+        self.node, self.positive = self, True
         self.document, self.resource = document, resource
         self.scope, self.where = scope, where
         self.schema: Any = schema
         self.inside: tuple[Where, str] | None = None  # the place of a keyword's value, which its entries share
-        self.positive = SignedNode(self, True)
-        self.conj: Conj = frozenset((self.positive,))
+        self.conj: Conj = frozenset((self,))
         self.plan: Any = None  # set by `normal.plans`, which sorts the keywords on first use
         self.serial = next(serials)  # orders conjunctions, so that results do not depend on hashes
 
@@ -556,7 +556,7 @@ def both(left: Conj, right: Conj) -> Conj:
         return NOTHING
     for signed in right:
         node = signed.node
-        if (node.document.denied.get(node) if signed.positive else node.positive) in joined:
+        if (node.document.denied.get(node) if signed.positive else node) in joined:
             return NOTHING
     return joined
 
