@@ -141,7 +141,7 @@ def held() -> int:
 def cached(most: int, size: int = 1_000) -> Callable[[Function], Function]:
     """Keep the results of a function for the arguments that were used last: at most so many, of some `size` bytes each.
 
-    PERF: what is known costs what it costs in `functools.lru_cache`, 50 ns.
+    What is known costs what it costs in `functools.lru_cache`, 50 ns.
     """
 
     def decorate(function: Function) -> Function:

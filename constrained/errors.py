@@ -161,7 +161,7 @@ class Rejected(ConstrainedError):
     pointer inside the call's arguments, `rule` the rule of the format that was being read, `keyword` and
     `schema_pointer` the keyword of the tool's schema; `others`: what else is wrong, if asked for.
 
-    PERF: to find out what could have come may cost as much as ten masks, and whoever tries tokens reads few of the
+    To find out what could have come may cost as much as ten masks, and whoever tries tokens reads few of the
     answers; so a rejection that is made by `__new__` of a function and what that is given finds its attributes and
     message when they are first read: the function returns them as the arguments of the class.
     """

@@ -45,7 +45,7 @@ class Table(Generic[Interned]):
 
     def __init__(self) -> None:
         self.recent: dict[Key, Interned] = {}
-        self.has_older = False  # whether anything has ever been forgotten; PERF: else nobody need call `older`
+        self.has_older = False  # whether anything has ever been forgotten; else nobody need call `older`
         self._old: dict[Key, Interned] = {}
         self._leaving: dict[Key, Interned] = {}
         self._held: dict[Key, ref[Interned]] = {}
@@ -65,7 +65,7 @@ class Table(Generic[Interned]):
     def older(self, key: Key) -> Interned | None:
         """Return a node that is not among the recent ones; None where there is none.
 
-        PERF: a key is hashed each time that it is looked for, so nothing is looked for in a table without nodes.
+        A key is hashed each time that it is looked for, so nothing is looked for in a table without nodes.
         """
         found = (self._old and self._old.get(key)) or (self._leaving and self._leaving.get(key))
         if found:
@@ -113,7 +113,7 @@ class Table(Generic[Interned]):
             self._forgetting.release()
 
     def _letting_go(self, strip: Callable[[Interned], None]) -> Iterator[None]:
-        """PERF: a node that nobody else holds needs no place among those that are still found: half the time.  Parents
+        """A node that nobody else holds needs no place among those that are still found: half the time.  Parents
         are younger than their parts, so they go first, and their parts are held by nobody then.
         """
         leaving, old = self._leaving, self._old

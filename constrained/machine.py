@@ -36,7 +36,7 @@ class Quoting(IntEnum):
     PYTHON = 3  # str literal in either quote, every escape of ast.literal_eval but \N{…}
     PYTHON_CANONICAL = 4  # the spelling of repr()
 
-    __hash__ = int.__hash__  # PERF: a part of many keys, and that of an enumeration is a call of Python
+    __hash__ = int.__hash__  # a part of many keys, and that of an enumeration is a call of Python
 
 
 _QUOTINGS = tuple(Quoting)
@@ -53,12 +53,12 @@ class MarkerSafe(int):
 
     def __new__(cls, base: Quoting, markers: tuple[str, ...]) -> MarkerSafe:
         made = super().__new__(cls, base)
-        made.markers, made._hash = markers, hash((int(base), markers))  # PERF: a part of many keys
+        made.markers, made._hash = markers, hash((int(base), markers))  # a part of many keys
         return made
 
     @property
     def base(self) -> Quoting:
-        return _QUOTINGS[self]  # PERF: to ask an enumeration for its member takes 1 µs
+        return _QUOTINGS[self]  # to ask an enumeration for its member takes 1 µs
 
     def __eq__(self, other: object) -> bool:
         return (

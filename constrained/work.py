@@ -102,7 +102,7 @@ class PlainBudget:
 
         done: units that are taken off without a look, as the operation has ended by now.
         """
-        left = self.left + self.share  # PERF: `refill` written out
+        left = self.left + self.share  # `refill` written out
         limit = NO_LIMIT if self.limit is None else self.limit
         left = left if left < limit else limit
         self.left = left - done
@@ -215,7 +215,7 @@ def unlocked_at_fork(owner: Any) -> None:
     """See to it that the child of a fork calls `owner.unlock()`: whoever held its lock in another thread is not there
     to let go of it.
     """
-    # PERF: as a `WeakSet` does, whose methods are calls of Python
+    # As a `WeakSet` does, whose methods are calls of Python
     _forkable.add(ref(owner, _forkable.discard))
 
 
@@ -246,7 +246,7 @@ thread = _ThreadWork()
 def plain_spend(units: int = 1, at: Placed | None = None) -> None:
     """Take units off the thread's budget, if it has one; at: what is being looked at, for the work that knows no place.
 
-    Cost: 0.1 µs.  PERF: `budget.spend(units)` written out, as a schema's compilation calls this a hundred times.
+    Cost: 0.1 µs.  `budget.spend(units)` written out, as a schema's compilation calls this a hundred times.
     Raises: LimitExceeded: the budget is spent; `where` names the place that was being worked on.
     """
     budget = thread.budget
@@ -304,7 +304,7 @@ def begin(budget: Budget, *, hurried: bool = False) -> None:
         finally:
             thread.budget = outer
 
-    PERF: `metered` costs 1 µs, as much as a step of a matcher; this 0.2.
+    `metered` costs 1 µs, as much as a step of a matcher; this 0.2.
     """
     if thread.budget is not budget:
         budget.renew()

@@ -151,7 +151,7 @@ def _prefer_endings(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
     """
     import torch
 
-    added = tokenizer.added_tokens_decoder  # PERF: each reading of the property makes the dictionary anew
+    added = tokenizer.added_tokens_decoder  # each reading of the property makes the dictionary anew
     closers = [i for i in range(len(tokenizer)) if i not in added and CLOSERS & set(tokenizer.decode([i]))]
     markers = tokenizer.convert_tokens_to_ids(list(MARKERS))
     with torch.no_grad():

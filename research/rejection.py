@@ -59,7 +59,7 @@ def allowed_draw(logs: Floats, accepts: Callable[[int], bool], chance: np.random
     known: dict[int, bool] = {}
     inverse, token, accepted = 1.0, -1, 0  # the sum of 1 / M_j; M_0 is 1
     while accepted < 2:
-        upto = left.cumsum()  # PERF: what `Generator.choice` does, without its checks: in 0.45 of the time
+        upto = left.cumsum()  # what `Generator.choice` does, without its checks: in 0.45 of the time
         if upto[-1] <= 1e-12:
             raise NothingAllowed(
                 "no token is left to generate", because="the model gives what the grammar allows no probability"

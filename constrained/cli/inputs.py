@@ -191,7 +191,7 @@ def read_model(name: str | None) -> tuple[Any, Any]:
         loaded = load_trained()
         import torch
 
-        torch.set_num_threads(1)  # PERF: `constrained demo` 86 s with two threads on two busy cores, 9 s with one
+        torch.set_num_threads(1)  # `constrained demo` 86 s with two threads on two busy cores, 9 s with one
         return loaded
     return _pretrained("AutoModelForCausalLM", name), read_tokenizer(name)
 

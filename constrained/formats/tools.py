@@ -126,7 +126,7 @@ def _listed(definitions: object, depth: int) -> list[object]:
             return [definitions]
         return [_named(name, mapping(value, f"tool {shown(name, 100)}")) for name, value in definitions.items()]
     if isinstance(definitions, Iterable):
-        # PERF: most lists hold plain definitions; 500 of them are looked at once.
+        # Most lists hold plain definitions; 500 of them are looked at once.
         return [
             tool for entry in definitions
             for tool in ([entry] if type(entry) is dict and _is_definition(entry) else _entry(entry, depth))
@@ -249,7 +249,7 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
     if schema is None or isinstance(schema, Mapping) and not schema:
         return {"type": "object", "properties": {}}
     if type(schema) is dict and schema.get("type") == "object" and "properties" in schema and surely_compilable(schema):
-        return dict(schema)  # PERF: nearly all are like this, and none of what follows changes or refuses it
+        return dict(schema)  # nearly all are like this, and none of what follows changes or refuses it
     schema = dict(mapping(schema, f"{where} #"))
     if schema.keys() == {"json"}:
         schema = dict(mapping(schema["json"], f"{where} #/json"))
@@ -328,7 +328,7 @@ def _from_singletons(entries: list[object], where: str) -> Schema:
 
 def mapping(value: object, where: str) -> Mapping[str, Any]:
     """Return a value that is a mapping; raise SchemaError where it is something else."""
-    # PERF: the second test alone takes 1 µs, 500 tools make thousands
+    # The second test alone takes 1 µs, 500 tools make thousands
     if type(value) is dict or isinstance(value, Mapping):
         return value
     raise malformed(where, f"{type(value).__name__} where an object belongs")

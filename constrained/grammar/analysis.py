@@ -41,7 +41,7 @@ class Facts:
         productive = _deriving(every, lambda symbol: id(symbol) not in terminals.wordless)
         if grammar.start not in productive:
             raise _no_word(grammar, every, productive, terminals)
-        # PERF: nearly always all rules that are reached are kept as they are
+        # Nearly always all rules that are reached are kept as they are
         stuck = terminals.wordless or len(productive) < len(every)
         self.rules = _useful(every, grammar.start, self._deriving_one(productive) if stuck else None)
         self._nullable_rules = _deriving(self.rules, lambda symbol: id(symbol) in terminals.empty)
@@ -78,7 +78,7 @@ class Facts:
 class _Terminals:
     """The few terminals of a grammar that are not as most are, with some word and without the empty one, by id.
 
-    PERF: what is plain of hundreds of literals is not asked of each of them, and no symbol is hashed.
+    What is plain of hundreds of literals is not asked of each of them, and no symbol is hashed.
     """
 
     def __init__(self, grammar: Productions) -> None:
@@ -131,7 +131,7 @@ def factored(exprs: Iterable[Expr]) -> Expr:
     """Return the union of some expressions, those that begin with the same factor as that factor before the union of
     what follows it.
 
-    PERF: 200 terminals ``[a-z]+…`` are one loop with one way out of it, not 200 loops: a hundredth of the work.
+    200 terminals ``[a-z]+…`` are one loop with one way out of it, not 200 loops: a hundredth of the work.
     """
     tails: dict[Expr, list[Expr]] = {}
     for expr in exprs:
@@ -172,7 +172,7 @@ def _deriving(rules: Rules, holds: Callable[[Symbol], bool]) -> set[str]:
             else:
                 if not references:
                     found.append(name)
-                    break  # PERF: of the calls of 50 tools one is enough
+                    break  # of the calls of 50 tools one is enough
                 entry: list[object] = [len(references), name]
                 for reference in references:
                     waiting.setdefault(reference, []).append(entry)
@@ -228,7 +228,7 @@ def _useful(rules: Rules, start: str, holds: Callable[[Symbol], bool] | None) ->
 
 
 def _differ_at_once(sequences: tuple[Sequence, ...]) -> bool:
-    """Return whether there is one alternative, or all begin with other texts.  PERF: symbols take 1 µs to be hashed."""
+    """Return whether there is one alternative, or all begin with other texts.  Symbols take 1 µs to be hashed."""
     if len(sequences) == 1:
         return True
     texts = [sequence[0].text for sequence in sequences if sequence and type(sequence[0]) is Literal]

@@ -26,7 +26,7 @@ requests that bring other tools.
 
 What the rules around the machine say is checked, and its places are numbered, once for all of them.
 
-PERF: the 30 rules of a chat format around its calls took 0.3 ms of each request, of 4 ms with 50 tools that are new.
+The 30 rules of a chat format around its calls took 0.3 ms of each request, of 4 ms with 50 tools that are new.
 Plain twin: `Productions.replace`; compared in tests/test_filling.py.
 """
 
@@ -207,7 +207,7 @@ def _check_rules(rules: Any) -> None:
             if type(sequence) is not tuple:
                 raise _wrong(f"an alternative of rule '{name}' is", sequence, "tuples of symbols, in a tuple")
             for symbol in sequence:
-                kind = type(symbol)  # PERF: nearly all are of these two kinds, whose texts are looked at here
+                kind = type(symbol)  # nearly all are of these two kinds, whose texts are looked at here
                 if not (
                     kind is Ref and type(symbol.rule) is str
                     or kind is Literal and type(symbol.text) is str and symbol.text.isascii()
@@ -242,7 +242,7 @@ def names_of(given: object, what: str) -> frozenset[str]:
 
     Raises: GrammarError: they are something else; one text alone would be taken for its letters.
     """
-    if type(given) is frozenset and not given:  # PERF: of nearly all grammars
+    if type(given) is frozenset and not given:  # of nearly all grammars
         return given
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
         listed = list(given)
@@ -331,7 +331,7 @@ class Productions:
         >>> Grammar.from_lark('start: "hi" "<end>"').with_specials(["<s>", "<end>"]).specials
         frozenset({'<end>'})
         """
-        # PERF: most have no such texts, and the names are hundreds
+        # Most have no such texts, and the names are hundreds
         adopted = self._texts and self._texts.intersection(names_of(names, "special tokens"))
         if not adopted:
             return self

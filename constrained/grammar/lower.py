@@ -61,7 +61,7 @@ class RuleState:
 class Alone:
     """The lowering of a grammar that is nothing but an embedded machine, and the state before it.
 
-    PERF: the facts about such a grammar's rules took a seventh of the time in which a small schema compiles.
+    The facts about such a grammar's rules took a seventh of the time in which a small schema compiles.
     """
 
     __slots__ = ("_machine", "_specials")
@@ -106,7 +106,7 @@ def _started(machine: Any, specials: Collection[str]) -> State:
 def _called(symbol: Symbol) -> object:
     """Return what tells calls apart: machines by identity, as equal schemas are one object (`schema.by_content`).
 
-    PERF: all schemas with the same options have one hash, so that 3,000 in one table took 20 s.
+    All schemas with the same options have one hash, so that 3,000 in one table took 20 s.
     """
     return id(symbol.machine) if isinstance(symbol, Embedded) else symbol
 
@@ -152,7 +152,7 @@ class Lowering:
     # -- positions -----------------------------------------------------------------------------------------------------
 
     def _position(self, symbol: Symbol | None, then: AlternativeAt, rule: str) -> AlternativeAt:
-        # PERF: a symbol's hash is a call of Python, and a text equals no other symbol
+        # A symbol's hash is a call of Python, and a text equals no other symbol
         key = (symbol.text if type(symbol) is Literal else symbol, rule if symbol is None else then)
         found = self._known.get(key)
         if found is None:
@@ -276,7 +276,7 @@ class Lowering:
     def _after(self, goal: str, reached: Sequence[AlternativeAt], inside: tuple[DottedItem, ...] = ()) -> State:
         """Return the state after symbols that were read, each up to one of these positions, and inside literals.
 
-        PERF: behind each of 800 keywords a program may go on with any of them: that is found once.
+        Behind each of 800 keywords a program may go on with any of them: that is found once.
         """
         if not reached:
             return self._interned(goal, inside, frozenset(inside), accepting=False)
@@ -291,7 +291,7 @@ class Lowering:
     def _behind_call(self, goal: str, reached: Sequence[AlternativeAt]) -> State:
         """As `_after`; of a text alone, as bytes.
 
-        PERF: what stands behind the arguments of 50 tools needs no state of its own, 5 µs each.
+        What stands behind the arguments of 50 tools needs no state of its own, 5 µs each.
         """
         if len(reached) == 1:
             symbol, then = self._symbol[reached[0]], self._next[reached[0]]
@@ -373,7 +373,7 @@ class Lowering:
 
     def _after_bytes(self, goal: str, group: list[tuple[bytes, DottedItem]]) -> State:
         """Return the state after the first byte of literals that share it; all bytes that they share are one chain."""
-        if len(group) == 1:  # PERF: most names of 50 tools, 1 µs each
+        if len(group) == 1:  # most names of 50 tools, 1 µs each
             ((shared, (at, _)),) = group
             then = self._after(goal, [self._next[at]])
             return Bytes(shared[1:], then) if len(shared) > 1 else then

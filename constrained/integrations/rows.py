@@ -158,7 +158,7 @@ class Rows:
     def _read(self, ids: Ids, sources: list[tuple[int, int]]) -> list[Row]:
         """Return the rows of ids, given which rows seen last they continue, and from where."""
         lenders, places = [source for source, _ in sources], list(range(len(ids)))
-        in_place = lenders == places  # PERF: as a rule; a Counter costs 10 µs
+        in_place = lenders == places  # as a rule; a Counter costs 10 µs
         uses = dict.fromkeys(places, 1) if in_place else Counter(lenders)
         same = min((common for _, common in sources), default=0) if in_place else 0
         old, self._rows, self._length = self._rows, [], -1
@@ -168,7 +168,7 @@ class Rows:
         return rows
 
     def _remember(self, ids: Ids, same: int) -> None:
-        """Keep a copy of ids, whose first columns are those kept already.  PERF: so a step copies a column, however
+        """Keep a copy of ids, whose first columns are those kept already.  So a step copies a column, however
         long the rows are.
         """
         count, length = ids.shape

@@ -125,7 +125,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
     try:
         with open(path, "rb") as file:
             data = file.read(_SMALL)
-            if len(data) == _SMALL:  # PERF: to ask for 64 MB at once takes as long as to read a small schema
+            if len(data) == _SMALL:  # to ask for 64 MB at once takes as long as to read a small schema
                 data += file.read(MOST_BYTES + 1 - _SMALL)
     except (OSError, TypeError, ValueError) as error:
         raise ConstrainedError(

@@ -296,7 +296,7 @@ def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
     changed = False
     bases: set[Expr] = set()
     for (body, tail), counts in groups.items():
-        if len(counts) == 1 and not counts[0][0] <= 1 < counts[0][1]:  # PERF: nothing to merge it with
+        if len(counts) == 1 and not counts[0][0] <= 1 < counts[0][1]:  # nothing to merge it with
             found.append(counts[0][2])
             continue
         based = (empty if tail is EPSILON else tail in members or _has_member(tail, members)) and any(
@@ -406,7 +406,7 @@ def intersect(*exprs: Expr) -> Expr:
             return first
         if first is ANY_TEXT or second is NEVER:
             return second
-        # PERF: most of them bound a length
+        # Most of them bound a length
         repeated, other = (first, second) if first.kind == REPEAT else (second, first)
         if repeated.kind == REPEAT and _are_apart(repeated, other):
             short = _meet_length(first, second)
@@ -415,7 +415,7 @@ def intersect(*exprs: Expr) -> Expr:
                 if short is not None
                 else interned(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
             )
-        # PERF: and a pattern leaves texts out in each of its states
+        # And a pattern leaves texts out in each of its states
         some, outside = (first, second) if second.kind == COMPLEMENT else (second, first)
         if some.kind == CONCAT and outside.kind == COMPLEMENT and outside.args[0].kind in _SINGLE:
             spend(10)
@@ -461,7 +461,7 @@ def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
     if EPSILON in members:
         return EPSILON if not outside.accepts and all(expr.accepts for expr in members) else NEVER
     _meet_counted(members)
-    kinds = [e.kind for e in members]  # PERF: most are neither, and generators were a third of an intersection
+    kinds = [e.kind for e in members]  # most are neither, and generators were a third of an intersection
     small = None
     if not _PERHAPS_SMALL.isdisjoint(kinds):
         small = next((e for e in members if e.kind in _PERHAPS_SMALL and (e.kind != SET or _is_small(e))), None)
@@ -645,7 +645,7 @@ def length_bounded(expr: Expr) -> tuple[int, int, Expr] | None:
     return length_bound(*expr.args) if len(expr.args) == 2 else _length_bounded(expr)
 
 
-@cached(10_000, 300)  # PERF: asked three times of a state
+@cached(10_000, 300)  # asked three times of a state
 def _length_bounded(expr: Expr) -> tuple[int, int, Expr] | None:
     counted = next((e for e in expr.args if e.kind == REPEAT and e.args[0] is ANY), None)
     if counted is None or expr.looks:
@@ -669,7 +669,7 @@ def joined(edges: Sequence[tuple[int, int, Expr]]) -> RawEdges:
 def less(left: RawEdges, right: RawEdges) -> RawEdges:
     """Return the edges of one language without another, of their own.
 
-    PERF: the complement, whose edges cover all characters, is not asked for any: an identifier without one text took
+    The complement, whose edges cover all characters, is not asked for any: an identifier without one text took
     29 µs a character, now 19.
     """
     spend(3 + ((len(left) + 3 * len(right)) >> 1))

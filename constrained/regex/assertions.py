@@ -224,7 +224,7 @@ def build(tree: PatternTree, *, search: bool = False) -> Expr:
 def _guarded_run(tree: Loop) -> Expr | None:
     """Return the texts of ``(?:(?!guard)c)*``, which nothing follows: those of c without a guard in them.
 
-    PERF: masks of a complement are shared between its states, those of a look-ahead in a loop are not.
+    Masks of a complement are shared between its states, those of a look-ahead in a loop are not.
     """
     if (tree.least, tree.most) == (0, 1) and isinstance(tree.body, Loop) and tree.body.least == 1:
         tree = Loop(tree.body.body, 0, tree.body.most)  # "(…+)?", as "…*"

@@ -55,7 +55,7 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
     merged: list[list[int]] = []
     ordered = sorted_in_turns(ranges)
     spend(1 + (len(ordered) >> 2))
-    if len(ordered) == 1 and ordered[0][0] <= ordered[0][1] < _BEFORE:  # PERF: as most
+    if len(ordered) == 1 and ordered[0][0] <= ordered[0][1] < _BEFORE:
         low, high = ordered[0]
         return ((low, high),)
     for low, high in ordered:
@@ -215,7 +215,7 @@ def witnesses_in(ranges: Ranges) -> int:
 def witnesses_in_text(text: str) -> int:
     """Return which of the witnesses occur in a text, as bits.
 
-    PERF: a set looks at every character of the text, a search for one character at 32 of them at once.
+    A set looks at every character of the text, a search for one character at 32 of them at once.
     """
     if len(text) < _LONG and WITNESSES.isdisjoint(text):
         return 0

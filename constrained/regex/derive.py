@@ -63,7 +63,7 @@ def _forget() -> None:
 def raw_edges(expr: Expr) -> RawEdges:
     """Return the edges with surrogates glued to U+D7FF and empty intersections among the targets.
 
-    PERF: what the edges depend on is known as a rule, or not deep, and then nothing is put on a stack.
+    What the edges depend on is known as a rule, or not deep, and then nothing is put on a stack.
     """
     edges = expr._raw
     if edges is None:
@@ -213,7 +213,7 @@ def _union(expr: Expr) -> RawEdges:
 def _intersect(expr: Expr) -> RawEdges:
     """Of a language of bounded length, the edges without the bound are those of many counts.
 
-    PERF: 250 overlays of three conditions and a bound were 60.
+    250 overlays of three conditions and a bound were 60.
     """
     bound = length_bounded(expr)
     if bound is not None:
@@ -233,7 +233,7 @@ def _intersect(expr: Expr) -> RawEdges:
 def _bounded(expr: Expr, bound: Expr) -> Expr:
     """Return the texts of an expression that a bound on the length holds.
 
-    PERF: `intersect`, which another condition on characters or a text of few would take, is 10 µs.
+    `intersect`, which another condition on characters or a text of few would take, is 10 µs.
     """
     if expr.kind != INTERSECT or expr.looks or bound.kind != REPEAT:
         return intersect(expr, bound)
@@ -249,7 +249,7 @@ def _bounded(expr: Expr, bound: Expr) -> Expr:
 def _met(*exprs: Expr) -> Expr:
     """Return the texts of all the expressions, targets of edges that overlap.
 
-    PERF: three of four targets of a product of conditions have met before.
+    Three of four targets of a product of conditions have met before.
     """
     found = _meetings.get(exprs)
     if found is None:
@@ -362,7 +362,7 @@ def _overlay_two(left: RawEdges, right: RawEdges, combine: _Combine, *, both: bo
     found: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, Expr], Expr] = {}
     i = j = at = 0
-    while i < len(left) and j < len(right):  # PERF: `min` and `max` would be half of the time
+    while i < len(left) and j < len(right):  # `min` and `max` would be half of the time
         low, high, target = left[i]
         first, last, other = right[j]
         low, first = low if low > at else at, first if first > at else at

@@ -61,7 +61,7 @@ Facts = tuple[bool, bool, int, int, int, int, int]
 
 # What an expression does is spread over modules that build on this one; the package enters their functions here when it
 # is imported.
-# PERF: an import inside a method costs 1 µs a call, as much as half of an edge.
+# An import inside a method costs 1 µs a call, as much as half of an edge.
 RULES: dict[str, Callable[..., Any]] = {}
 
 
@@ -85,7 +85,7 @@ class Expr:
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
         self.kind, self.args, self.serial = kind, args, serial
-        # PERF: one function per kind; one per fact, which each tell kinds apart, take 1 µs more
+        # One function per kind; one per fact, which each tell kinds apart, take 1 µs more
         facts = _FACTS[kind](args)
         self.plain, self.accepts, self.short, self.long, self._uses, self._room, self._depth = facts
         if self._depth > DEPTH_LIMIT:
@@ -194,7 +194,7 @@ def interned(kind: int, *args: Any) -> Expr:
 
     Raises: LimitExceeded: more than DEPTH_LIMIT expressions inside each other.
     """
-    key: tuple[Any, ...] = (kind,) + args  # noqa: RUF005 - PERF: unpacking makes a list on the way
+    key: tuple[Any, ...] = (kind,) + args  # noqa: RUF005 - unpacking makes a list on the way
     found = _expressions.recent.get(key)
     if found is None:
         found = _expressions.older(key) if _expressions.has_older else None
@@ -285,7 +285,7 @@ def _of_repeat(args: tuple[Any, ...]) -> Facts:
 
 
 def _of_union(args: tuple[Any, ...]) -> Facts:
-    """PERF: in one loop, as most unions are small, and each comprehension is a call until Python 3.12."""
+    """In one loop, as most unions are small, and each comprehension is a call until Python 3.12."""
     plain, accepts, short, long, uses, room, depth = True, False, args[0].short, 0, 0, 0, 0
     for member in args:
         plain, accepts = plain and member.plain, accepts or member.accepts
@@ -298,7 +298,7 @@ def _of_union(args: tuple[Any, ...]) -> Facts:
 
 
 def _of_intersection(args: tuple[Any, ...]) -> Facts:
-    """PERF: as `_of_union`."""
+    """As `_of_union`."""
     accepts, short, long, uses, depth, narrow, room = True, 0, INFINITE, ALL_WITNESSES, 0, 0, 0
     for member in args:
         accepts = accepts and member.accepts

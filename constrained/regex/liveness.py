@@ -58,7 +58,7 @@ def live_edges(expr: Expr) -> RawEdges:
     if expr.plain:
         return edges
     live: dict[Expr, Expr] = {}
-    for _, _, target in edges:  # PERF: most targets are live, and many the same
+    for _, _, target in edges:  # most targets are live, and many the same
         if target not in live:
             live[target] = target if target._live and target.kind != UNION else pruned(target)
     if all(map(is_, live, live.values())):
@@ -199,7 +199,7 @@ def _guessed(expr: Expr) -> bool:
     texts of those that leave the end open, and of one that does not, or what goes beyond the others' length of it.
     False says nothing.
 
-    PERF: strings with conditions (`runs.quoted_run`) ask in every state; a search takes 20 ms there.
+    Strings with conditions (`runs.quoted_run`) ask in every state; a search takes 20 ms there.
     """
     if expr.kind != INTERSECT:
         return False
@@ -259,7 +259,7 @@ def _least_of_all(texts: frozenset[str]) -> int:
 def _is_too_short(expr: Expr) -> bool:
     """Return True if no text of an intersection is long enough for the texts that its members hold.
 
-    PERF: fifteen texts to be held within 60 characters are a shortest common superstring, which a search tries all of.
+    Fifteen texts to be held within 60 characters are a shortest common superstring, which a search tries all of.
     """
     if expr.kind != INTERSECT or expr.long == INFINITE or len(expr.args) < _SEVERAL:
         return False
@@ -306,7 +306,7 @@ def _without_least(expr: Expr) -> Expr | None:
 def _has_loop(expr: Expr) -> bool:
     """Return True if a walk finds texts as long as one likes: a live state comes again.  False says nothing.
 
-    PERF: at first along states that are known to be live, as a search has found some: 48 searches were 5.
+    At first along states that are known to be live, as a search has found some: 48 searches were 5.
     """
     return _comes_again(expr, known=True) or _comes_again(expr, known=False)
 

@@ -69,7 +69,7 @@ def parsed(pattern: str, flags: int = 0) -> tuple[Items, int]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = _parser.parse(pattern, flags)
-        # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
+        # the widths of look-behinds are checked here.  Optimising a class beyond U+FFFF costs 1-2 ms
         if "(?<" in pattern:
             spend(20 * len(pattern))
             re.compile(pattern, flags)

@@ -67,7 +67,7 @@ def saturated(expr: Expr, horizon: int) -> Expr:
             read += head.short
         if read <= horizon:
             factors.append(saturated(rest, horizon - read))
-            if same and factors[-1] is rest:  # PERF: as most
+            if same and factors[-1] is rest:
                 return expr
         elif not rest.plain:
             return expr
@@ -84,7 +84,7 @@ def saturated(expr: Expr, horizon: int) -> Expr:
 def reach(expr: Expr) -> int:
     """Return the horizon from which on no count of a plain expression lies beyond it.
 
-    PERF: most states of a pattern end in the same factors, which are looked at once.
+    Most states of a pattern end in the same factors, which are looked at once.
     """
     chain = []
     while expr.reach is None and expr.kind == CONCAT:
@@ -243,7 +243,7 @@ def outnumbers(left: Expr, right: Expr) -> bool:
     """Return True if one side is the complement of a few texts, and the other, a plain expression, certainly has more;
     False says nothing.
 
-    PERF: of ``[0-9a-f]{8}`` without ten of its texts, a search asked for an edge list for each character.
+    Of ``[0-9a-f]{8}`` without ten of its texts, a search asked for an edge list for each character.
 
     >>> from constrained.regex import complement, literals, parse_python
     >>> outnumbers(parse_python("[a-c]{2}"), complement(literals(["ab", "b", "cd"])))

@@ -128,7 +128,7 @@ class SchemaOptions:
 
 
 def _options(*given: Any) -> SchemaOptions:
-    """Return options; PERF: most schemas come with the same ones."""
+    """Return options; most schemas come with the same ones."""
     try:
         return _known_options(*given)
     except TypeError:  # one of them cannot be looked up, and is refused
@@ -274,7 +274,7 @@ class EmbeddedSchema:
         outer = thread.budget
         before = (budget := outer or Budget()).left
         try:
-            begin(budget)  # PERF: `metered` takes 4 µs more
+            begin(budget)  # `metered` takes 4 µs more
             self._read(schema, documents, own=own)
         except LimitExceeded as error:
             raise located(error, "#") from None

@@ -308,7 +308,7 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
     if left == ALL_NUMBERS:
         return right
     spend(4 + (len(left) + len(right)) // 2)
-    if len(left) == len(right) == 1 and _is_constant(left[0]) and _is_constant(right[0]):  # PERF: tags of unions
+    if len(left) == len(right) == 1 and _is_constant(left[0]) and _is_constant(right[0]):  # tags of unions
         return () if left[0].low != right[0].low else right if right[0].plain else left
     left_points, left_ranges = _split(left)
     right_points, right_ranges = _split(right)

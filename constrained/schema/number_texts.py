@@ -59,7 +59,7 @@ LEAST_PLUS, LEAST_MINUS = 16, 5  # repr() writes 9999999999999998.0, 1e+16 and 0
 class NumberSpelling(NamedTuple):
     """Which spellings of a number are allowed.
 
-    PERF: a part of many keys, and that of a dataclass is a call of Python.
+    A part of many keys, and that of a dataclass is a call of Python.
     """
 
     canonical: bool = False  # as json.dumps and repr() write it; integers without fraction and exponent
@@ -366,7 +366,7 @@ class Magnitudes:
             low, high = (None if high is None else -high), (None if low is None else -low)
             low_open, high_open = high_open, low_open
         self._divide(numbers)
-        # PERF: signs are read off numerators, as to compare fractions takes 1 µs each time
+        # Signs are read off numerators, as to compare fractions takes 1 µs each time
         self.low = bound(low, low_open) if low is not None and low.numerator > 0 else None
         self.high = bound(high, high_open) if high is not None and high.numerator > 0 else None
         inside = (low is None or low.numerator < (not low_open)) and (
@@ -381,7 +381,7 @@ class Magnitudes:
         """Note what members are multiples of, and what they are not multiples of."""
         steps, holes = numbers.multiples, numbers.not_multiples
         self.holes: tuple[Divisor, ...] = ()
-        if not (steps or holes or numbers.integer is False):  # PERF: as most
+        if not (steps or holes or numbers.integer is False):
             self.step = UNIT if numbers.integer else None
             self.modulus = self.whole_modulus = 1
             return
@@ -504,7 +504,7 @@ class Magnitudes:
         at = -(-left // step)
         if at * step == left and (left_open or at == 0):
             at += 1
-        # PERF: the number 1 + k·lcm is outside every hole, and gaps between such numbers are short (Jacobsthal's
+        # The number 1 + k·lcm is outside every hole, and gaps between such numbers are short (Jacobsthal's
         # function)
         while (value := at * step) < right or (value == right and not right_open):
             spend_nearby(2 + 2 * len(self.holes))
@@ -906,7 +906,7 @@ class Mantissa(Interned):
     def _scales(self) -> tuple[Interval, ...]:
         """Return the exponents under which the digits so far are a member, as disjoint intervals."""
         found = self._scaled
-        if found is None:  # PERF: asked for up to three times
+        if found is None:  # asked for up to three times
             found = self._scaled = self._scales_anew()
         return found
 

@@ -50,7 +50,7 @@ class ShowTarget(StrEnum):
 
 def formats(as_json: JsonOption = False) -> None:
     """List the chat formats and their special tokens."""
-    folder = shipped_folder()  # PERF: without the grammars, which take 49 formats seven seconds to read
+    folder = shipped_folder()  # without the grammars, which take 49 formats seven seconds to read
     rows = [_describe(name, read_definition(folder / f"{name}.toml", folder)) for name in ChatFormat.names()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))

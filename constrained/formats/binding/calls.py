@@ -301,7 +301,7 @@ class Arguments:
         tags, specials = self._options.get("tags"), tuple(sorted(self.markers & set(names)))
         if tags is None or specials == tags.specials:
             return self
-        marked = Arguments.__new__(Arguments)  # PERF: `copy.copy` takes 10 µs, and 50 tools may wait
+        marked = Arguments.__new__(Arguments)  # `copy.copy` takes 10 µs, and 50 tools may wait
         marked._schema, marked._plain, marked._left_out = self._schema, self._plain, self._left_out
         marked._early, marked._unread = self._early, self._unread
         marked._options = {**self._options, "tags": tags._replace(specials=specials)}
@@ -440,7 +440,7 @@ def _are_tags(schema: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
 
 
 def _is_raw(text: str, tags: Tags) -> bool:
-    """Return whether a text can stand between tags.  PERF: words are looked at together, once for all tools."""
+    """Return whether a text can stand between tags.  Words are looked at together, once for all tools."""
     return _WORDS.fullmatch(text) is not None and _words_are_raw(tags) or matches(raw_texts(tags), text)
 
 
@@ -652,7 +652,7 @@ class Named(Dispatch):
 class Numbered(Dispatch):
     """What follows the number of the first call, where it may be any.
 
-    PERF: a state that knows its number, for each of 1,000 numbers that one token may write, took 6 ms.  Up to the
+    A state that knows its number, for each of 1,000 numbers that one token may write, took 6 ms.  Up to the
     number of the next call all of them read the same.
     """
 

@@ -50,7 +50,7 @@ class Progress(NamedTuple):
     clauses: int  # bit i: clause i is still open
 
 
-# Of arrays whose items need not differ: nobody asks what was written.  PERF: their positions are hashed six times each,
+# Of arrays whose items need not differ: nobody asks what was written.  Their positions are hashed six times each,
 # and composites in Python.
 _UNCOMPARED = Written(frozenset(), cast(Any, None))
 
@@ -107,13 +107,13 @@ class ArrayPosition(NamedTuple):
     def _tight(self, phase: int) -> ArrayPosition:
         """Return the position in a phase where no whitespace may come.
 
-        PERF: `_replace` takes 1 µs more, a fifth of all edges.
+        `_replace` takes 1 µs more, a fifth of all edges.
         """
         machine, _, _, brackets, progress, written = self
         return ArrayPosition(machine, phase, False, brackets, progress, written)
 
     def _edges(self, *, hurried: bool) -> Edges:
-        machine, phase, padded, kind, progress, _ = self  # PERF: all at once; one by one they are found by their names
+        machine, phase, padded, kind, progress, _ = self  # all at once; one by one they are found by their names
         spend(6, machine)
         marks = machine.punctuation
         brackets = marks.arrays[kind]
@@ -211,7 +211,7 @@ class ArrayMachine:
         length, counts, clauses = progress
         if length < self.shape.min:
             return False
-        if not counts and not clauses:  # PERF: as nearly always
+        if not counts and not clauses:
             return True
         return all(
             number >= count.min for number, count in zip(counts, self.shape.counts, strict=True)
@@ -284,7 +284,7 @@ class ArrayMachine:
             return []
         shape, index = self.shape, progress.length
         conj = shape.prefix[index] if index < len(shape.prefix) else shape.rest
-        if not shape.counts and not progress.clauses:  # PERF: as nearly always
+        if not shape.counts and not progress.clauses:
             return [(conj, self._progress(progress, (), 0))] if self.completable(progress) else []
         return [option for option in self._ways(conj, progress) if self.completable(option[1])]
 
@@ -329,7 +329,7 @@ class ArrayMachine:
     def _outside(self, way: _ItemReading, counts: Sequence[int]) -> Conj:
         """Return an item without those that meet some counts.
 
-        PERF: nothing is said of counts that it cannot meet: so the item that is a certain constant is the same behind
+        Nothing is said of counts that it cannot meet: so the item that is a certain constant is the same behind
         whatever came before.  Else 60 constants take 60 conjunctions of up to 60 signed nodes behind each item.
         """
         conj, overlapping = way.met, self._overlapping(way.met)

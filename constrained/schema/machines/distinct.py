@@ -21,7 +21,7 @@ here is persistent: the states of a machine share what they have in common.
 Where some items are counted (``contains``), they are read kind by kind, see `counts.Kinds`.
 
 Left out: "not uniqueItems", and items under further conditions (some negations).  Both raise UnsupportedSchema.
-PERF: an item costs some 20 µs a byte between texts when it is first read, ten times what an item does that need not be
+An item costs some 20 µs a byte between texts when it is first read, ten times what an item does that need not be
 distinct.
 SPEC: JSON Schema core 2020-12 §4.2.2 (instance equality).  Tested in tests/test_unique_items.py against jsonschema.
 """
@@ -272,7 +272,7 @@ class Built:
         self._hash: int | None = None
 
     def __hash__(self) -> int:
-        if self._hash is None:  # PERF: most containers of a search are never compared with others
+        if self._hash is None:  # most containers of a search are never compared with others
             nameless, at = [], self.parent
             while at is not None and at._hash is None:
                 nameless.append(at)
@@ -319,7 +319,7 @@ class Built:
         return found
 
     def _going_on(self) -> dict[TypedContent, list[Rival]]:
-        """Return the atoms with which rivals go on, each with these rivals.  PERF: kept, as a search asks for one after
+        """Return the atoms with which rivals go on, each with these rivals.  Kept, as a search asks for one after
         the other.
         """
         if self.going_on is None:
@@ -408,7 +408,7 @@ class Built:
         )
 
     def _but(self, **changes: Any) -> Built:
-        made = Built.__new__(Built)  # PERF: every byte of an item makes some
+        made = Built.__new__(Built)  # every byte of an item makes some
         made.parent, made.kind, made.rivals, made.depth = self.parent, self.kind, self.rivals, self.depth
         made.count, made.parts, made.total, made.key = self.count, self.parts, self.total, self.key
         made.word, made.known, made.size, made.floor = self.word, self.known, self.size, self.floor
@@ -524,7 +524,7 @@ class ItemText:
     def target(self, text: str | None) -> Place | None:
         """Return what follows in the machine of the item, None if the text is refused.
 
-        PERF: kept where it is no ordinary text, as every item asks for these again.
+        Kept where it is no ordinary text, as every item asks for these again.
         """
         then, key = self.then, text if isinstance(self.then, Dispatch) else None
         found = self._targets.get(key)
@@ -771,7 +771,7 @@ class OpenItem:
     def __init__(self, home: Distinct, after: State, place: Place, built: Built, earlier: Earlier = NONE,
                  outer: int | None = None) -> None:
         self.home, self.after, self.place, self.built, self.earlier = home, after, place, built, earlier
-        self._hash: int | None = None  # PERF: most items of a search are never compared with others
+        self._hash: int | None = None  # most items of a search are never compared with others
         self._outer = outer  # hash of `after`
 
     def __hash__(self) -> int:
@@ -888,7 +888,7 @@ class OpenItem:
     def _recorded(self, text: ItemText) -> Iterator[tuple[State, Dispatch]]:
         """Yield the calls that read a text, without those texts that lead nowhere.
 
-        PERF: numbers that no earlier value has are read apart from the others, whose spellings no set of texts lists:
+        Numbers that no earlier value has are read apart from the others, whose spellings no set of texts lists:
         together, what follows is asked for behind each of a thousand tokens of three digits.
         """
         recorded, callee = Recorded(self, text), text.callee
@@ -1064,7 +1064,7 @@ def is_live(item: OpenItem) -> bool:
 
     Every way out of it that no rival takes is as good as any: what the machines offer can be completed.  So only the
     ways of rivals are followed, each once: where keys may come in any order, in ascending order.
-    PERF: nearly every place leads to a text of which there are endlessly many, more than were ever written; that is
+    Nearly every place leads to a text of which there are endlessly many, more than were ever written; that is
     known of a place whatever was written, so that it is found out once.
     Cost: as many states as the rivals have entries left.
     """
@@ -1145,7 +1145,7 @@ def _string(text: str) -> Item:
     return "string", text
 
 
-@cached(4096)  # PERF: what is tried behind each item is the same object, so that sets need not compare fractions
+@cached(4096)  # what is tried behind each item is the same object, so that sets need not compare fractions
 def _number(text: str) -> Item:
     return "number", number_value(text)
 
@@ -1453,6 +1453,6 @@ def _texts(items: frozenset[Item]) -> frozenset[str]:
 
 
 def _given_up(chosen: dict[object, int], item: object) -> dict[object, int]:
-    left = chosen.copy()  # PERF: without hashing the others again
+    left = chosen.copy()  # without hashing the others again
     del left[item]
     return left

@@ -125,7 +125,7 @@ def told_apart(values: MemberValues, entries: Entries, demands: dict[int, list[C
     leaves its own clauses open and meets the others.
 
     demands: by clause.  Return the entries and the clauses that are done.
-    PERF: clause by clause, as `claims` does, n of them take n²/2 conjunctions of up to n signed nodes.
+    Clause by clause, as `claims` does, n of them take n²/2 conjunctions of up to n signed nodes.
     """
     constants: dict[Value, tuple[Conj, int]] = {}
     done: set[int] = set()
@@ -550,11 +550,11 @@ class ObjectPosition(NamedTuple):
             raise located(error, self.machine.place) from None
 
     def _tight(self, phase: int) -> ObjectPosition:
-        """Return the position in a phase where no whitespace may come.  PERF: `_replace` takes 1 µs more."""
+        """Return the position in a phase where no whitespace may come.  `_replace` takes 1 µs more."""
         return ObjectPosition(self.machine, phase, False, *self[3:])
 
     def _edges(self) -> Edges:
-        machine, phase, padded, _, _, _, _, _ = self  # PERF: all at once; one by one they are found by their names
+        machine, phase, padded, _, _, _, _, _ = self  # all at once; one by one they are found by their names
         spend(6, machine)
         marks = machine.punctuation
         calls: list[tuple[State, State | Dispatch]] = []
@@ -614,7 +614,7 @@ class ObjectMachine:
         self.values, self.shape = values, shape
         self.punctuation, self._conj = punctuation, conj
         spend(4 + len(shape.named), self)
-        # PERF: a comprehension is a call of Python, and most objects are read for the first time
+        # A comprehension is a call of Python, and most objects are read for the first time
         self.names: tuple[str, ...] = ()
         self.conjs: tuple[Conj, ...] = ()
         if shape.named:
@@ -642,7 +642,7 @@ class ObjectMachine:
         """The named keys that may be written at all."""
         never, count = self.values.never, len(self.conjs)
         dead = []
-        for at, conj in enumerate(self.conjs):  # PERF: a comprehension is a call of Python
+        for at, conj in enumerate(self.conjs):  # a comprehension is a call of Python
             if conj and never(conj):
                 dead.append(at)
         return (1 << count) - 1 ^ (mask_of(dead, count) if dead else 0)

@@ -66,7 +66,7 @@ def _first_scarce(language: Expr, few: int) -> int | None:
     """As `_scarce_from`, level by level."""
     listed = None if language.literal_set is None else language.literal_set.members()
     if listed is not None and (len(listed) <= few or sum(map(len, listed)) <= _MOST_STATES):
-        return _scarce_among(listed, few)  # PERF: a choice of a few words is a trie of edges
+        return _scarce_among(listed, few)  # a choice of a few words is a trie of edges
     seen, level = {language}, [language]
     for depth in range(_MOST_STATES):
         if any(_may_be_few(state, few) for state in level):
@@ -140,7 +140,7 @@ def never_runs_dry(language: Expr) -> bool:
     """
     if language.universal or language.plain and _ends_without_end(language):
         return True
-    for _ in range(_MOST_STATES):  # PERF: what stands behind different names is often the same
+    for _ in range(_MOST_STATES):  # what stands behind different names is often the same
         if language.accepts or len(edges := language.edges()) != 1:
             break
         language = edges[0][2]
@@ -166,7 +166,7 @@ def _ends_without_end(expr: Expr) -> bool:
     """Return True if the structure of a language that is not empty shows that infinitely many texts follow every
     prefix: whatever is read last is something that may come again and again.  False says nothing.
 
-    PERF: the tag of a language, as translated keys end in, has 79 states, which took 2 ms to list.
+    The tag of a language, as translated keys end in, has 79 states, which took 2 ms to list.
     """
     while expr.kind == CONCAT:
         expr = expr.args[1]
@@ -193,7 +193,7 @@ def is_endless(language: Any) -> bool:
     """
     if isinstance(language, NumberTexts):
         return any(numbers.low is None or numbers.high is None for numbers in language.ranges)
-    return isinstance(language, Expr) and language.plain and not is_finite(language)  # PERF: as most are
+    return isinstance(language, Expr) and language.plain and not is_finite(language)
 
 
 def cut(language: Expr, used: Collection[str]) -> Expr | None:

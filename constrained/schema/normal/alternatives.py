@@ -618,7 +618,7 @@ def scalars_of(conj: Conj) -> Scalars:
             found = found & _solve(Query(signed, SCALAR))
         return found
     spend(4 + len(parts) // 2)
-    # PERF: the conjunctions of n conditions and their complements, as arrays with `contains` ask for them, share their
+    # The conjunctions of n conditions and their complements, as arrays with `contains` ask for them, share their
     # beginnings.
     begun: dict[Any, Any] = parts[0].node.document.memo.setdefault("begun", {})
     known: Scalars | None = None

@@ -295,7 +295,7 @@ class _Listing:
 def _different(columns: Sequence[Collection[object]]) -> Iterator[tuple[object, ...]]:
     """Yield each way to take one value of every column so that all of them differ.
 
-    PERF: numbers stand for the values: comparisons of fractions took four fifths of the time.
+    Numbers stand for the values: comparisons of fractions took four fifths of the time.
     """
     distinct = {id(column): column for column in columns}
     values = list({value: None for column in distinct.values() for value in column})
@@ -338,7 +338,7 @@ def _order(part: Obligation) -> tuple[object, ...]:
 def _members(numbers: NumberRange, limit: int) -> list[Fraction | int] | None:
     """Return the numbers of a range if there are fewer than the limit.
 
-    PERF: integers as such; they equal their fractions, and are hashed in a tenth of the time.
+    Integers as such; they equal their fractions, and are hashed in a tenth of the time.
     """
     low, high = numbers.low, numbers.high
     if low is None or high is None:

@@ -133,7 +133,7 @@ def _types_of_members(operations: Iterable[Operation]) -> int:
     """Return the types of the members of unions, as far as these are schemas without operations: inside of others,
     nodes would be met in another order.
 
-    PERF: of a union of objects, which most are, nobody has to ask for scalars and arrays, member by member.
+    Of a union of objects, which most are, nobody has to ask for scalars and arrays, member by member.
     """
     types = EVERY_TYPE
     for operation in operations:
@@ -152,7 +152,7 @@ def _types_of_members(operations: Iterable[Operation]) -> int:
 def plain_value(node: Node, plan: SortedKeywords) -> Value:
     """As `general_value`, of a schema without operations: what its own keywords say.
 
-    PERF: most schemas are such, and the requests of `alternatives` take a quarter more; compared by a test.
+    Most schemas are such, and the requests of `alternatives` take a quarter more; compared by a test.
     """
     types = plan.types
     if not plan.scalars and not types & (ARRAY | OBJECT) and not node.resource.dialect.plain_integers:

@@ -33,7 +33,7 @@ from constrained.work import sorted_in_turns, spend
 if TYPE_CHECKING:
     from constrained.schema.reading.document import Node
 
-@dataclass(slots=True, unsafe_hash=True)  # PERF: never changed; a frozen one takes three times as long to make
+@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes three times as long to make
 class PropertyNames:
     """The keys in `names` or in one of the languages; with `outside`, all other keys."""
 
@@ -82,7 +82,7 @@ NO_KEYS = PropertyNames(False)
 
 @cached(4096, 200)
 def _holds(language: Expr, key: str) -> bool:
-    """PERF: patterns are asked of the same few names in every conjunction, 28 times each in a schema of 23 KB."""
+    """Patterns are asked of the same few names in every conjunction, 28 times each in a schema of 23 KB."""
     return regex.matches(language, key)
 
 
@@ -546,7 +546,7 @@ def _has_other(language: Expr, names: dict[str, None]) -> bool:
 
 
 def _spelled(clause: frozenset[Obligation | HasIn], names: dict[str, Conj], cells: Cells) -> Clause:
-    if HasIn not in map(type, clause):  # PERF: as most; an obligation is hashed by calls of Python
+    if HasIn not in map(type, clause):  # as most; an obligation is hashed by calls of Python
         return cast(Clause, clause)
     found: set[Obligation] = set()
     for part in clause:

@@ -114,7 +114,7 @@ def surely_compilable(schema: object, depth: int = MAX_DEPTH) -> bool:
         return False
     bounded = False
     for key, value in schema.items():
-        if key == "type":  # PERF: as most are
+        if key == "type":
             if not (value in _TYPES if type(value) is str else _are_types(value)):
                 return False
         elif key in NOTES:

@@ -101,7 +101,7 @@ def _first_choice(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> _Sele
     """Return the way that takes of each clause the first obligation that goes with those before, if there is one:
     mostly there is.
 
-    PERF: an object of 100 clauses is half of its work (MaskBench's azureSqlDataWarehouseLinkedService, 0.8 s to 0.4 s).
+    An object of 100 clauses is half of its work (MaskBench's azureSqlDataWarehouseLinkedService, 0.8 s to 0.4 s).
     """
     choice = _Selection((), {key: named[key] for key in shape.required}, frozenset(), ())
     absent: set[str] = set()

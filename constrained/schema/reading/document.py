@@ -75,7 +75,7 @@ def split_fragment(uri: str, where: Where) -> tuple[str, str]:
 
     Raises: SchemaError: it is no URI.
     """
-    if uri[:1] == "#":  # PERF: nearly all of them, and `urllib` takes 5 µs
+    if uri[:1] == "#":  # nearly all of them, and `urllib` takes 5 µs
         return "", uri[1:]
     if uri.isascii() and "#" not in uri and "[" not in uri and "]" not in uri:  # with these it may be no URI
         return uri, ""
@@ -142,7 +142,7 @@ class Library:
     embedded: dict[int, Resource] = field(default_factory=dict)  # by id of the resource's root
     targets: dict[tuple[int, str], Target] = field(default_factory=dict)  # by id of the schema, keyword
     # the schemas that the check has seen: in which one each stands, by id; 0: in none.
-    # PERF: numbers, which the garbage collector need not look at; places as tuples were a quarter of a document
+    # Numbers, which the garbage collector need not look at; places as tuples were a quarter of a document
     outer: dict[int, int] = field(default_factory=dict)
     further_outer: list[tuple[int, int]] = field(default_factory=list)  # the same of those that stand in several
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
@@ -307,7 +307,7 @@ def private_copy(document: object, where: Where) -> object:
                 plain = kind is list or kind is dict and _ONLY_STR.issuperset(map(type, value))
                 copy = value.copy() if plain else _shallow(value, at)
                 copies[id(value)] = copy
-                # PERF: most have nothing below
+                # Most have nothing below
                 if not _ATOMS.issuperset(map(type, copy.values() if type(copy) is dict else copy)):
                     todo.append((copy, at))
             holder[key] = copy
@@ -340,7 +340,7 @@ _REF = frozenset({"$ref"})
 
 
 serials = count()
-_Lock = type(RLock())  # PERF: `RLock` is a function of Python
+_Lock = type(RLock())  # `RLock` is a function of Python
 
 
 class Node(SignedNode):
@@ -578,7 +578,7 @@ def bared(conj: Conj) -> Conj:
 
 def ordered(conj: Conj) -> list[SignedNode]:
     """Return the signed nodes in the order in which their nodes were met."""
-    if len(conj) == 2:  # PERF: as most conjunctions of several
+    if len(conj) == 2:
         one, other = conj
         first, second = one.node.serial, other.node.serial
         return [one, other] if first < second or first == second and other.positive else [other, one]
@@ -613,7 +613,7 @@ def pointer_of(conj: Conj) -> str:
 
 
 class At:
-    """What is being looked at: a conjunction, see `work.spend`.  PERF: a `NamedTuple` takes twice as long to make."""
+    """What is being looked at: a conjunction, see `work.spend`.  A `NamedTuple` takes twice as long to make."""
 
     __slots__ = ("conj",)
 

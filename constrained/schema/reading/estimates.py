@@ -232,7 +232,7 @@ class _AlternativeCount:
         ways = [self.of(part, True, depth) for part in members]
         if len(members) < 2 or schema.get("type") == "string":
             return sum(ways)
-        if len(members) > _MOST_COMPARED:  # PERF: what follows is quadratic
+        if len(members) > _MOST_COMPARED:  # what follows is quadratic
             return sum(ways) if self._are_apart(members) else MANY
         types = [self._types(part) for part in members]
         met = self._met(members, types)

@@ -397,7 +397,7 @@ DRAFTS: tuple[tuple[str, Dialect], ...] = (
     ("http://json-schema.org/draft-04/schema#", DRAFT_4),
     ("https://json-schema.org/draft/2020-12/schema", DRAFT_2020),
 )
-# PERF: as nearly all schemas spell them, and `by_uri` finds them
+# As nearly all schemas spell them, and `by_uri` finds them
 BY_URI: Mapping[str, Dialect] = {
     f"{scheme}://{address}{end}": dialect
     for address, dialect in _BY_ADDRESS.items() for scheme in ("http", "https") for end in ("", "#")

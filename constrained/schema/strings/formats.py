@@ -227,7 +227,7 @@ class _TimeOfDay(str):
 def _time_of_day(read: str) -> Expr:
     """Return the rest of a time, as an expression whose edges stay where caches are emptied, as calendars do.
 
-    PERF: a mask behind an hour asks for those of 66 of them, so that the edge of a minute, a colon, is entered at once.
+    A mask behind an hour asks for those of 66 of them, so that the edge of a minute, a colon, is entered at once.
     All of them together take 2 MB.
     """
     found = interned(LAZY, _TimeOfDay(read))
@@ -263,7 +263,7 @@ def _leap_rest(hour: int, minute: int) -> Expr:
 
 @lru_cache(maxsize=1)
 def _fraction() -> Expr:
-    """As the pattern says it; PERF: that took 0.1 ms of the first mask inside a time."""
+    """As the pattern says it; that took 0.1 ms of the first mask inside a time."""
     return optional(concat(literal("."), repeat(char_class([(0x30, 0x39)]), 1)))
 
 
@@ -471,7 +471,7 @@ def _char_set(escape: str) -> Expr:
 def _character_ranges(first: str, end: str) -> Expr:
     """Return the ranges from a character to a later one or itself, up to `end`.
 
-    PERF: as patterns they took Python's parser 5 ms.
+    As patterns they took Python's parser 5 ms.
     """
     points = range(ord(first), ord(end) + 1)
     return union(*(concat(literal(f"{chr(low)}-"), char_class([(low, ord(end))])) for low in points))

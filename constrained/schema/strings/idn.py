@@ -175,7 +175,7 @@ class _LabelEdges(NamedTuple):  # the edges of a state of the rules, without len
 class _LabelStates:
     """What the states of names share: the edges of each state of the rules, and how far each is from a complete name.
 
-    PERF: the states of the rules belong to the process, and cost 0.8 s if names meet them all; no budget pays for what
+    The states of the rules belong to the process, and cost 0.8 s if names meet them all; no budget pays for what
     the next one has free.
     """
 

@@ -16,7 +16,7 @@ from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
 from constrained.work import spend
 
 
-@dataclass(slots=True, unsafe_hash=True)  # PERF: never changed; a frozen one takes three times as long to make
+@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes three times as long to make
 class Texts:
     """The texts of `only`, where that is given; else the texts of `language` that are not in `barred`.
 
@@ -96,7 +96,7 @@ class Texts:
     def _has_more(self) -> bool:
         """Return True if more characters begin texts of the language than texts are barred.
 
-        PERF: a discriminator that is not one of some names is asked for in every clause; its automaton is 50 times as
+        A discriminator that is not one of some names is asked for in every clause; its automaton is 50 times as
         much work.
         """
         if not self.barred:

@@ -121,7 +121,7 @@ class KeySpelling:
     within: Expr | None = None  # the keys that an object may have where its schema does not list them; None: any
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # PERF: a part of keys, and surfaces keep those that they make
+@dataclass(frozen=True, slots=True, eq=False)  # a part of keys, and surfaces keep those that they make
 class Punctuation:
     """How a surface writes values.  Compared by identity.  `gap` is a run of whitespace, at least one character; None:
     none is allowed.

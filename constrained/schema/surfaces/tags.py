@@ -419,7 +419,7 @@ class Members:
         """Return the values, members and items, as their conjunctions, of which not all are written, and why: names
         that no tag can hold, and strings that readers take for other values.
 
-        PERF: a member of one type, as nearly all are, is told from its keywords.
+        A member of one type, as nearly all are, is told from its keywords.
         """
         parts, found = {conj: None}, list[tuple[Conj, str]]()
         left = list(parts)
