@@ -6,6 +6,6 @@
 readers; `report` prints. It needs Hypothesis, and the package of each reader, here or in another interpreter.
 """
 
-from .laboratory import Difference, Outcome, examine
+from .laboratory import Difference, Host, Outcome, examine
 
-__all__ = ["Difference", "Outcome", "examine"]
+__all__ = ["Difference", "Host", "Outcome", "examine"]

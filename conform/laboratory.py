@@ -35,7 +35,7 @@ from .verdicts import departures, ours, shown
 
 READER = Path(__file__).with_name("readers.py")
 SLOW = 60  # seconds after which a reading has not come
-OPENS = 180  # seconds until a reader must be there: vLLM's takes ten to be imported
+OPENS = 600  # seconds until a reader must be there: vLLM's takes ten to be imported, on a machine with nothing to do
 _EVERY = {
     "s": {"type": "string"}, "i": {"type": "integer"}, "x": {"type": "number"}, "b": {"type": "boolean"},
     "z": {"type": "null"},
@@ -180,31 +180,37 @@ class Unread(Exception):
     """A reader has raised."""
 
 
-class Hosted:
-    """A reader in an interpreter of its own, which may be another one."""
+class Host:
+    """Readers in an interpreter of their own, which may be another one; one at a time."""
 
-    def __init__(
-        self, name: str, chat: ChatFormat, python: str = sys.executable, template: Mapping[str, Any] | None = None
-    ) -> None:
-        definition = chat.definition
-        asked = {
-            "reader": name, "format": chat.name, "special": [*dict.fromkeys((*definition.tokens.values(),
-            *definition.reserved))],
-            "markers": [*definition.markers], "stops": [*chat.stop], "tools": TOOLS, "template": template,
-        }  # fmt: skip
-        self.stopped = ""
+    def __init__(self, python: str = sys.executable) -> None:
         path = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.stopped = ""  # why it has
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115, closed with the process
         self._process = subprocess.Popen(
             [python, str(READER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
-            text=True, encoding="utf-8",
-            bufsize=1, env=os.environ | {"PYTHONPATH": path},
+            text=True, encoding="utf-8", bufsize=1, env=os.environ | {"PYTHONPATH": path},
         )  # fmt: skip
-        told = self._told(asked, OPENS)
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._log.close()
+
+    def open(self, reader: str, chat: ChatFormat, template: Mapping[str, Any] | None = None) -> str:
+        """Make a reader that which `read` asks, and return its name and version.  Raises: Unreadable: it cannot."""
+        definition = chat.definition
+        special = [*dict.fromkeys((*definition.tokens.values(), *definition.reserved))]
+        told = self._told({
+            "reader": reader, "format": chat.name, "special": special, "markers": [*definition.markers],
+            "stops": [*chat.stop], "tools": TOOLS, "template": template,
+        }, OPENS)  # fmt: skip
         if "unreadable" in told:
-            self.close()
             raise Unreadable(told["unreadable"])
-        self.version = told["version"]
+        return str(told["version"])
 
     def read(self, text: str, cuts: Sequence[int], thinks: bool) -> Reading:
         """Return what the reader finds.  Raises: Unread: it raises, or says nothing for a minute."""
@@ -234,12 +240,6 @@ class Hosted:
         found: dict[str, Any] = json.loads(line)
         return found
 
-    def close(self) -> None:
-        """End the interpreter."""
-        self._process.kill()
-        self._process.communicate()
-        self._log.close()
-
 
 # -- the search --------------------------------------------------------------------------------------------------------
 
@@ -249,36 +249,34 @@ def examine(
     reader: str,
     *,
     examples: int = 300,
-    python: str = sys.executable,
     template: Mapping[str, Any] | None = None,
     start: int = 0,
+    host: Host | None = None,
 ) -> Outcome:
     """Return how a reader departs from a format, over so many turns and what they are shrunk to.
 
-    name: a format, or the path of its .toml.  reader: see `readers.open_reader`.  python: the interpreter that has it.
-    template: the response template of readers that take one.  start: what the drawing begins with; the same finds the
-    same.
+    name: a format, or the path of its .toml.  reader: see `readers.open_reader`.  template: the response template of
+    readers that take one.  start: what the drawing begins with; the same finds the same.  host: where the reader runs;
+    by default in a new process of this interpreter.
 
     Raises: GrammarError: the format has no calls of tools that are given.
     """
+    if host is None:
+        with Host() as host:
+            return examine(name, reader, examples=examples, template=template, start=start, host=host)
     chat = ChatFormat.load(name)
     if chat.definition.payload is None:
-        raise GrammarError(
-            f"the format {chat.name!r} cannot be examined", because="it has no calls of tools that are given"
-        )
+        because = "it has no calls of tools that are given"
+        raise GrammarError(f"the format {chat.name!r} cannot be examined", because=because)
     outcome = Outcome(chat.name, reader)
     try:
-        host = Hosted(reader, chat, python, template)
+        outcome.reader = host.open(reader, chat, template)
     except Unreadable as error:
         outcome.unreadable = str(error)
         return outcome
-    outcome.reader = host.version
-    try:
-        search = _Search(chat, host, outcome, reader in STREAMS)
-        while search.run(examples, start + len(search.raised)):
-            pass
-    finally:
-        host.close()
+    search = _Search(chat, host, outcome, reader in STREAMS)
+    while search.run(examples, start + len(search.raised)):
+        pass
     outcome.unreadable = host.stopped
     outcome.differences = [difference for _, difference in sorted(search.least.items())]
     return outcome
@@ -287,7 +285,7 @@ def examine(
 class _Search:
     """The least turn of each kind of difference; `raised`: the kinds that were shrunk."""
 
-    def __init__(self, chat: ChatFormat, host: Hosted, outcome: Outcome, streams: bool) -> None:
+    def __init__(self, chat: ChatFormat, host: Host, outcome: Outcome, streams: bool) -> None:
         self.chat, self.host, self.outcome, self.writer = chat, host, outcome, Writer(chat)
         self.least: dict[str, Difference] = {}
         self.raised: dict[str, type[Exception]] = {}

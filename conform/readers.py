@@ -488,21 +488,22 @@ def version(name: str) -> str:
 
 
 def serve() -> None:
-    """Answer lines of JSON: first ``{"reader", …settings}``, then ``[text, cuts, thinks]`` each."""
+    """Answer lines of JSON: ``{"reader", …settings}`` opens a reader, ``[text, cuts, thinks]`` is for it to read."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what packages print is no answer
-    asked = json.loads(sys.stdin.readline())
-    try:
-        name = asked.pop("reader")
-        read = open_reader(name, Settings(**asked))
-        told: dict[str, Any] = {"version": version(name)}
-    except Unreadable as error:
-        told = {"unreadable": str(error)}
-    print(json.dumps(told), file=answers, flush=True)
+    read: Read | None = None
     for line in sys.stdin:
-        text, cuts, thinks = json.loads(line)
+        asked = json.loads(line)
         try:
-            told = {"reading": read(text, cuts, thinks)}
+            if isinstance(asked, dict):
+                name = asked.pop("reader")
+                read = open_reader(name, Settings(**asked))
+                told: dict[str, Any] = {"version": version(name)}
+            else:
+                assert read is not None
+                told = {"reading": read(*asked)}
+        except Unreadable as error:
+            told = {"unreadable": str(error)}
         except (Exception, SystemExit) as error:
             told = {"error": [type(error).__name__, str(error)]}
         print(json.dumps(told), file=answers, flush=True)

@@ -31,6 +31,7 @@ from constrained.errors import (
     NothingAllowed,
     Rejected,
     SchemaError,
+    UnsupportedExport,
     UnsupportedSchema,
     VocabularyError,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "NothingAllowed",
     "Rejected",
     "SchemaError",
+    "UnsupportedExport",
     "UnsupportedSchema",
     "Vocabulary",
     "VocabularyError",

@@ -114,6 +114,10 @@ class GrammarError(ConstrainedError, ValueError):
     """A grammar, regular expression or format file cannot be read or has no meaning."""
 
 
+class UnsupportedExport(GrammarError):
+    """Another notation cannot say what a grammar or a format says."""
+
+
 class SchemaError(ConstrainedError, ValueError):
     """A JSON Schema or a tool definition is wrong; `where` is a JSON pointer."""
 

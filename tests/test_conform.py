@@ -12,7 +12,7 @@ from constrained import ChatFormat
 from constrained.cli import run
 from constrained.formats import Message, ToolCall
 
-OWN = '''
+OWN = """
 import json, os, re, sys
 
 def right(text):
@@ -34,7 +34,7 @@ def fails(text):
 
 def dies(text):
     os._exit(3)
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,11 @@ def test_a_reader_that_raises_departs_and_one_that_dies_is_unreadable():
 
 
 def test_what_a_reader_cannot_do_is_said():
-    for reader, said in (("nobody", "no reader 'nobody'"), ("python:own:none", "cannot import"), ("mistral-common", "mistral-common")):
+    for reader, said in (
+        ("nobody", "no reader 'nobody'"),
+        ("python:own:none", "cannot import"),
+        ("mistral-common", "mistral-common"),
+    ):
         assert said in examine("hermes", reader, examples=10).unreadable
     settings = readers.Settings("hermes", (), (), (), [])
     with pytest.raises(readers.Unreadable, match="pip install vllm"):
@@ -103,14 +107,12 @@ def test_transformers_reads_texts_as_numbers_and_nothing():
     """Known: the template of its tests for Qwen3-Coder reads the word null, or digits, as other values."""
     pytest.importorskip("transformers.utils.chat_parsing")
     chat = ChatFormat.load("qwen3-coder")
-    host = laboratory.Hosted("transformers", chat)
-    try:
+    with laboratory.Host() as host:
+        host.open("transformers", chat)
         for text, value in (("123", 123), ("null", None), (" a", "a")):
             turn = chat.write(Message("", [ToolCall("f", {"s": text})]), laboratory.TOOLS)
             assert host.read(turn, (), False).calls == [("f", {"s": value})]
             assert host.read(turn, (1, 7), False).calls == [("f", {"s": value})]
-    finally:
-        host.close()
 
 
 def test_llama_models_ends_objects_at_their_first_brace():

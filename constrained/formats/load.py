@@ -263,16 +263,20 @@ class ChatFormat:
             whitespace, property_order, closed, unsupported, formats, thinking,
         )
         grammars, frames = self._recent
-        return grammars.found(
-            key,
-            lambda: bind(
-                self.generic,
-                self.definition,
-                make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking),
-                writing,
-                frames,
-            ).made_by("format", self.name, key),
-        )
+
+        def bound() -> Grammar:
+            choices = (tool_choice, parallel_tool_calls, max_calls, options)
+            asked = make_request(self.definition, tools, *choices, **thinking)
+            found = bind(self.generic, self.definition, asked, writing, frames).made_by("format", self.name, key)
+            found.__dict__["response_template"] = self._response_template
+            return found
+
+        return grammars.found(key, bound)
+
+    def _response_template(self) -> dict[str, Any]:
+        from constrained.formats.templates.response import exported
+
+        return exported(self)
 
     @cached_property
     def _recent(self) -> tuple[Recent[Grammar], Recent[Frame]]:

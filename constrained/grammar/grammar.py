@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import constrained.grammar.compose as compose
-from constrained.errors import GrammarError, shown
+from constrained.errors import GrammarError, UnsupportedExport, shown
 from constrained.grammar.ir import Pattern, Productions, Rule
 from constrained.grammar.lower import Alone, Lowering, lowered
 from constrained.machine import State
@@ -21,6 +21,7 @@ from constrained.once import once
 from constrained.regex import parse_python
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
     from constrained.grammar.lark.printer import PrintedLark
@@ -241,6 +242,18 @@ class Grammar(Productions):
         from constrained.grammar.lark.printer import write
 
         return write(self, exact=exact)
+
+    def to_response_template(self) -> dict[str, Any]:
+        """Return the response template of transformers, vLLM and SGLang by which their parsers read what this grammar
+        of a chat format generates.
+
+        Raises: UnsupportedExport: it is not of a chat format, or a response template cannot say it.
+        """
+        found: Callable[[], dict[str, Any]] | None = self.__dict__.get("response_template")
+        if found is None:
+            because = "it is no grammar that ChatFormat.grammar returns"
+            raise UnsupportedExport("the grammar has no response template", because=because)
+        return found()
 
 
 def _plain(names: Collection[str] | Mapping[str, str]) -> list[str] | dict[str, str]:

@@ -59,10 +59,11 @@ def conform(
         for name in (READERS[reader][2] if formats == "all" and reader in READERS else formats.split(","))
     ]
     outcomes = []
-    for reader, name in asked:
-        outcome = laboratory.examine(name, reader, examples=examples, python=python, template=given, start=seed)
-        typer.echo(f"{outcome.reader}, {outcome.format}: {report.cell(outcome)}", err=True)
-        outcomes.append(outcome)
+    with laboratory.Host(python) as host:
+        for reader, name in asked:
+            found = laboratory.examine(name, reader, examples=examples, template=given, start=seed, host=host)
+            typer.echo(f"{found.reader}, {found.format}: {report.cell(found)}", err=True)
+            outcomes.append(found)
     if markdown is not None:
         markdown.write_text(report.markdown(outcomes), encoding="utf-8")
     _print(outcomes)

@@ -45,6 +45,7 @@ class ShowTarget(StrEnum):
     XGRAMMAR = "xgrammar"
     XGRAMMAR_TAGS = "xgrammar-tags"
     GBNF = "gbnf"
+    RESPONSE_TEMPLATE = "response_template"
     VALUES = "values"
 
 
@@ -80,7 +81,8 @@ def show(
             "--to",
             help=(
                 "lark: a grammar file (default of a format); llguidance, xgrammar, gbnf: for these engines; "
-                "xgrammar-tags: a structural tag; values: what is enforced (of a schema)."
+                "xgrammar-tags: a structural tag; response_template: for the readers of transformers, vLLM and SGLang; "
+                "values: what is enforced (of a schema)."
             ),
         ),
     ] = None,
@@ -91,6 +93,9 @@ def show(
     if to is ShowTarget.VALUES and asked.schema is None:
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
     grammar = asked.grammar()
+    if to is ShowTarget.RESPONSE_TEMPLATE:
+        typer.echo(json.dumps(grammar.to_response_template(), ensure_ascii=False, indent=2))
+        return
     if to is not None and to.value in TARGETS:
         text = export(grammar, to.value)
         typer.echo(text, nl=False)
