@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from constrained.api import compile
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, GrammarError
+from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat, Message, ToolCall
 
 from .readers import STREAMS, Reading, Unreadable
@@ -109,29 +109,39 @@ _OF = {
     "n": st.lists(_numbers, max_size=2), "o": st.dictionaries(st.sampled_from(["k", "a b", "é"]), _json, max_size=2),
     "e": st.sampled_from(["one", "two words"]), "u": st.none() | _texts, "v": st.integers(-9, 9) | _texts,
 }  # fmt: skip
+# Between tags that do not say a type, a value of several types is whatever a reader takes first: none is wrong.
+_TAGGED = {key: drawn for key, drawn in _OF.items() if key != "v"} | {
+    "u": st.none() | st.sampled_from(["a", "So it is", "é"])
+}
 
 
-def _arguments(keys: Sequence[str]) -> st.SearchStrategy[dict[str, Any]]:
+def _arguments(keys: Sequence[str], tagged: bool) -> st.SearchStrategy[dict[str, Any]]:
     """Return arguments, in the order of the schema; drawn as pairs, which shrink one by one."""
-    pairs = st.one_of([st.tuples(st.just(key), _OF[key]) for key in keys]) if keys else st.nothing()
+    of = _TAGGED if tagged else _OF
+    pairs = st.one_of([st.tuples(st.just(key), of[key]) for key in keys if key in of]) if keys else st.nothing()
     return st.lists(pairs, max_size=3 if keys else 0, unique_by=lambda pair: pair[0]).map(
         lambda drawn: dict(sorted(drawn, key=lambda pair: [*_OF].index(pair[0])))
     )
 
 
-_calls = st.one_of(
-    [  # the first twice as often: it has a parameter of each type
-        st.builds(ToolCall, st.just(function["name"]), _arguments([*function["parameters"]["properties"]]))
-        for function in (TOOLS[0]["function"], *(tool["function"] for tool in TOOLS))
-    ]
-)
+def _calls(tagged: bool) -> st.SearchStrategy[ToolCall]:
+    """Return calls, of the first tool twice as often: it has a parameter of each type."""
+    functions = (TOOLS[0]["function"], *(tool["function"] for tool in TOOLS))
+    return st.one_of(
+        [
+            st.builds(ToolCall, st.just(function["name"]), _arguments([*function["parameters"]["properties"]], tagged))
+            for function in functions
+        ]
+    )
 
 
 def turns(chat: ChatFormat) -> st.SearchStrategy[Message]:
     """Return messages as a format has them: calls, or an answer, or both; with a thought, where it has one."""
     kind = next(iter(chat.definition.thoughts), None) if chat.definition.generates_thoughts else None
     thoughts = st.just({}) if kind is None else st.just({}) | _texts.map(lambda text: {kind: f"Hm{text}"})
-    calls = st.lists(_calls, min_size=1, max_size=3 if chat.definition.repeat else 1)
+    repeat = chat.definition.repeat
+    called = _calls(chat.definition.payload is not None and chat.definition.payload.surface == "tagged")
+    calls = st.lists(called, min_size=1, max_size=1 if repeat is None else min(3, repeat.default or 3))
     said = st.just("") | _texts.map(lambda text: f"So{text}")
     return st.builds(Message, content=said, tool_calls=calls | calls | st.just([]), thoughts=thoughts)
 
@@ -146,9 +156,7 @@ class Writer:
             [*(bytes([byte]) for byte in range(256)), *[None] * len(names)],
             special={name: 256 + at for at, name in enumerate(names)},
         )
-        self._constraint = compile(
-            chat.grammar(TOOLS, parallel_tool_calls=True if chat.definition.repeat else None), vocabulary
-        )
+        self._constraint = compile(chat.grammar(TOOLS), vocabulary)
         self._names, self._ids = (
             "(" + "|".join(map(re.escape, sorted(names, key=len, reverse=True))) + ")",
             vocabulary.special,
@@ -258,17 +266,15 @@ def examine(
     name: a format, or the path of its .toml.  reader: see `readers.open_reader`.  template: the response template of
     readers that take one.  start: what the drawing begins with; the same finds the same.  host: where the reader runs;
     by default in a new process of this interpreter.
-
-    Raises: GrammarError: the format has no calls of tools that are given.
     """
     if host is None:
         with Host() as host:
             return examine(name, reader, examples=examples, template=template, start=start, host=host)
     chat = ChatFormat.load(name)
-    if chat.definition.payload is None:
-        because = "it has no calls of tools that are given"
-        raise GrammarError(f"the format {chat.name!r} cannot be examined", because=because)
     outcome = Outcome(chat.name, reader)
+    if chat.definition.payload is None:
+        outcome.unreadable = f"the format {chat.name!r} has no calls of tools that are given"
+        return outcome
     try:
         outcome.reader = host.open(reader, chat, template)
     except Unreadable as error:

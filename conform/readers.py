@@ -96,8 +96,11 @@ def _tokenizer(settings: Settings) -> Any:
 
 
 def _arguments(text: Any) -> Any:
-    """Return arguments, which most readers give as JSON."""
-    return json.loads(text) if isinstance(text, str) else text
+    """Return arguments, which most readers give as JSON; where it is none, the text."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
 
 
 # -- transformers ------------------------------------------------------------------------------------------------------
@@ -209,7 +212,7 @@ VLLM = {  # its names of the readers of calls and of thoughts
 
 def _vllm(settings: Settings) -> Read:
     """The parser that its server makes of a reader of calls and one of thoughts; where a turn has no thought, of the
-    former alone.
+    former alone.  The text has its special tokens: which of them a tokenizer would leave out is not known here.
     """
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
     from vllm.parser.parser_manager import ParserManager
@@ -226,11 +229,9 @@ def _vllm(settings: Settings) -> Read:
     def read(text: str, cuts: Sequence[int], thinks: bool) -> Reading:
         request = ChatCompletionRequest(**said)
         parser: Any = made[thinks or bool(settings.template)]
-        parser = parser(tokenizer, request.tools)
+        parser = parser(tokenizer, request.tools, chat_template_kwargs={"thinking": thinks, "enable_thinking": thinks})
         request = parser.adjust_request(request)
         text = _without_stop(text, settings)
-        if request.skip_special_tokens:
-            text = "".join(token for token in tokens_of(text, settings) if token not in settings.special)
         if not cuts:
             ids = tokenizer.encode(text, add_special_tokens=False)
             thoughts, content, calls = parser.parse(text, request, True, ids)
@@ -266,12 +267,12 @@ SGLANG = {
     "deepseek-v4": ("deepseekv4", "deepseek-v4"),
     "deepseek-v4.1": ("deepseekv41", "deepseek-v41"), "glm-4.6": ("glm45", "glm45"), "glm-4.7": ("glm47", "glm45"),
     "gemma-4": ("gemma4", "gemma4"),
-    "gpt-oss": ("gpt-oss", "gpt-oss"), "kimi-k2": ("kimi_k2", ""), "kimi-k2-thinking": ("kimi_k2", "kimi_k2"),
+    "kimi-k2": ("kimi_k2", ""), "kimi-k2-thinking": ("kimi_k2", "kimi_k2"),
     "kimi-k3": ("kimi_k3", "kimi_k3"),
     **dict.fromkeys(("llama-3.1", "llama-3.2", "llama-3.3", "llama3.1-json"), ("llama3", "")),
     "pythonic": ("pythonic", ""), "mimo": ("mimo", "mimo"),
-    "minimax-m2": ("minimax-m2", "minimax"), "minimax-m3": ("minimax-m3", "minimax-m3"),
-    **dict.fromkeys(("mistral-v3-tekken", "mistral-v11", "mistral-v13"), ("mistral", "")),
+    "minimax-m2": ("minimax-m2", "minimax"),
+    **dict.fromkeys(("mistral-v3-tekken", "mistral-v11"), ("mistral", "")), "mistral-v13": ("mistral", "mistral"),
 }  # fmt: skip
 
 
@@ -284,34 +285,28 @@ def _sglang(settings: Settings) -> Read:
     names = SGLANG.get(settings.format)
     if names is None:
         raise Unreadable(f"no reader of SGLang is known for {settings.format!r}")
-    tools = [Tool(**tool) for tool in settings.tools]
+    tools, framed = [Tool(**tool) for tool in settings.tools], settings.format == "kimi-k3"  # whose answers are framed
 
     def read(text: str, cuts: Sequence[int], thinks: bool) -> Reading:
-        text, thoughts = _without_stop(text, settings), None
-        reasons = ReasoningParser(names[1], tool_call_parser_active=True) if thinks and names[1] else None
+        text = _without_stop(text, settings)
+        reasons = ReasoningParser(names[1], tool_call_parser_active=True) if names[1] and (thinks or framed) else None
         caller = FunctionCallParser(tools, names[0])
         if not cuts:
-            if reasons is not None:
-                thoughts, text = reasons.parse_non_stream(text)
-            content, found = caller.parse_non_stream(text)
+            thoughts, text = reasons.parse_non_stream(text) if reasons is not None else (None, text)
+            content, found = caller.parse_non_stream(text or "")
             return Reading([(call.name, _arguments(call.parameters)) for call in found], content, thoughts)
-        content, calls = "", dict[int, list[str]]()
+        content, thoughts, calls = "", "", dict[int, list[str]]()
+        thought: Any
         for piece in [*pieces_of(text, cuts, settings), None]:
-            if piece is not None and reasons is not None:
-                thought, piece = reasons.parse_stream_chunk(piece)
-                thoughts = (thoughts or "") + (thought or "")
-            elif piece is None and reasons is not None and hasattr(reasons, "parse_stream_end"):
-                thought, rest = reasons.parse_stream_end()
-                thoughts, _ = (thoughts or "") + (thought or ""), content
-                piece = rest or None
-            for normal, found in [*([caller.parse_stream_chunk(piece)] if piece else [])]:
-                content += normal or ""
-                _added(calls, found)
+            if reasons is not None:
+                thought, piece = reasons.parse_stream_chunk(piece) if piece is not None else reasons.parse_stream_end()
+                thoughts += thought or ""
+            normal, found = caller.parse_stream_chunk(piece) if piece else ("", [])
+            content += normal or ""
+            _added(calls, found)
         normal, found = caller.parse_stream_end()
         _added(calls, found)
-        return Reading(
-            [(name, _arguments(given)) for name, given in calls.values()], content + (normal or ""), thoughts
-        )
+        return Reading([(name, _arguments(said)) for name, said in calls.values()], content + (normal or ""), thoughts)
 
     return read
 

@@ -31,7 +31,6 @@ from constrained.errors import (
     NothingAllowed,
     Rejected,
     SchemaError,
-    UnsupportedExport,
     UnsupportedSchema,
     VocabularyError,
 )
@@ -58,7 +57,6 @@ __all__ = [
     "NothingAllowed",
     "Rejected",
     "SchemaError",
-    "UnsupportedExport",
     "UnsupportedSchema",
     "Vocabulary",
     "VocabularyError",

@@ -8,8 +8,9 @@ import pytest
 from constrained.conform import laboratory
 
 import constrained as c
-from constrained import ChatFormat, Grammar, UnsupportedExport
+from constrained import ChatFormat, Grammar
 from constrained.cli import run
+from constrained.errors import UnsupportedExport
 from constrained.formats import Message, ToolCall
 
 REFUSED = {

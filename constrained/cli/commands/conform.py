@@ -49,24 +49,29 @@ def conform(
         raise ConstrainedError(
             "cannot draw turns", because="hypothesis is not installed", instead="pip install hypothesis"
         )
+    given = None if template is None else read_json(template)
+    outcomes = _examined(formats, readers.split(","), python, examples=examples, template=given, start=seed)
+    if markdown is not None:
+        from constrained.conform.report import markdown as page
+
+        markdown.write_text(page(outcomes), encoding="utf-8")
+    _print(outcomes)
+
+
+def _examined(formats: str, asked: list[str], python: str, **options: Any) -> list[Any]:
+    """Return the outcomes of readers, in one process of an interpreter."""
     from constrained.conform import laboratory, report
     from constrained.conform.readers import READERS
 
-    given = None if template is None else read_json(template)
-    asked = [
-        (reader, name)
-        for reader in readers.split(",")
-        for name in (READERS[reader][2] if formats == "all" and reader in READERS else formats.split(","))
-    ]
     outcomes = []
     with laboratory.Host(python) as host:
-        for reader, name in asked:
-            found = laboratory.examine(name, reader, examples=examples, template=given, start=seed, host=host)
-            typer.echo(f"{found.reader}, {found.format}: {report.cell(found)}", err=True)
-            outcomes.append(found)
-    if markdown is not None:
-        markdown.write_text(report.markdown(outcomes), encoding="utf-8")
-    _print(outcomes)
+        for reader in asked:
+            known = READERS[reader][2] if formats == "all" and reader in READERS else formats.split(",")
+            for name in known:
+                found = laboratory.examine(name, reader, host=host, **options)
+                typer.echo(f"{found.reader}, {found.format}: {report.cell(found)}", err=True)
+                outcomes.append(found)
+    return outcomes
 
 
 def _print(outcomes: list[Any]) -> None:
