@@ -5,6 +5,9 @@
     words      how many words up to a length, which they are, a uniform draw, whether two languages agree
                (`Constraint.count`, `enumerate`, `sample`, `language_equal`)
     derive     a word drawn by weights of the rules
+    lint       what a grammar says and cannot mean; `places` knows where its rules stand
+    examples   a file of texts and what each is said to be, against a grammar; `texts` reads one
+    compare    whether two grammars have the same texts, and what only one has
     coverage   which rules and schema branches a corpus of transcripts used
     samplers   decoding methods that do not bend the model's distribution as a hard mask does, for
                ``generate(custom_generate=…)``: `aligned` is ASAp, grammar-aligned decoding; `rejection` is AWRS,

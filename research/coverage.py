@@ -17,10 +17,12 @@ Tests: tests/test_coverage.py.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import chain
 from typing import Any
 
@@ -28,10 +30,10 @@ from constrained.engine.compiled import compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, SchemaError, VocabularyError, shown
 from constrained.grammar import Grammar
-from constrained.grammar.ir import Embedded, Literal, Pattern, Ref, Rule
-from constrained.grammar.ir import Symbol as Part
+from constrained.grammar.ir import Embedded, Literal, Pattern, Ref, Rule, Symbol
 from constrained.work import metered, place, spend, working_on
 
+from .places import Source
 from .texts import as_bytes, letters_of, reads, symbols
 
 _BRANCH, _VALID = 10, 100  # units of work: to look at a branch, to ask whether a value is valid
@@ -46,6 +48,7 @@ class Alternative:
     where: str  # "rule tool_call"; a JSON pointer
     what: str
     used: int
+    place: str = ""  # file, line and column, where they are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +69,37 @@ class Coverage:
 
     def table(self) -> str:
         """Return a line for each alternative, those that nothing has used first."""
-        lines = [
-            f"{entry.used:>6}  {entry.where}: {entry.what}"
-            for entry in sorted(self.entries, key=lambda entry: entry.used > 0)
-        ]
+        return "\n".join([self._summary(), *(
+            f"{entry.used:>6}  {entry.where}: {entry.what}" + (f"  ({entry.place})" if entry.place else "")
+            for entry in self._unused_first()
+        )])  # fmt: skip
+
+    def _summary(self) -> str:
         share = f"{self.share:.0%} of {len(self.entries)} alternatives" if self.entries else "no alternatives"
-        return "\n".join([f"{share}, {self.texts} texts, {self.rejected} rejected", *lines])
+        return f"{share}, {self.texts} texts, {self.rejected} rejected"
+
+    def _unused_first(self) -> list[Alternative]:
+        return sorted(self.entries, key=lambda entry: entry.used > 0)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr style='background: {'#dfd' if entry.used else '#fdd'}'><td>{entry.used}"
+            + "".join(f"<td>{escape(cell)}" for cell in (entry.where, entry.what, entry.place))
+            for entry in self._unused_first()
+        )
+        return f"<p>{self._summary()}</p><table><tr><th>texts<th>where<th>alternative<th>place{rows}</table>"
+
+    def html(self, title: str = "coverage") -> str:
+        """Return the table as a page of its own."""
+        head = f"<!doctype html><meta charset=utf-8><title>{escape(title)}</title>"
+        return f"{head}<style>body {{font-family: sans-serif}} td {{padding: 0 1em}}</style>{self._repr_html_()}\n"
 
 
-def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vocabulary | None = None) -> Coverage:
-    """Return how many texts need each alternative of each rule that has several.
+def rule_coverage(
+    grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vocabulary | None = None, source: Source | None = None
+) -> Coverage:
+    """Return how many texts need each alternative of each rule that has several; with the `source` of the grammar also
+    each other rule of its text and each pattern, and where all of them stand.
 
     Special tokens stand in the texts by name.  Cost: see `_needed`.
     Raises: LimitExceeded: many texts need many alternatives.
@@ -92,28 +116,52 @@ def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vo
     whole = compile_grammar(grammar, letters)
     with metered(), working_on("alternatives of a grammar"):
         words = [word for word in read if reads(whole, word)]
-        used = _needed(grammar, words, letters)
-    owners = _owners(grammar)
+        parts = _parts(grammar, source)
+        used = _needed(grammar, words, letters, [*parts])
     entries = []
-    for (name, at), times in used.items():
-        what = _sequence(grammar, owners, grammar.rules[name].alternatives[at], name)
-        entries.append(Alternative(f"rule {owners.get(name, name)}", what, times))
+    for part, times in used.items():
+        where, what = parts[part]
+        place = source.place(*part[0]) if source is not None else ""
+        what = _WORD.sub(lambda word: source.name(word[0]), what) if source is not None else what
+        entries.append(Alternative(where, what, times, place))
     return Coverage(tuple(entries), len(read), len(read) - len(words))
 
 
-def _needed(grammar: Grammar, words: list[Sequence[int | str]], letters: Vocabulary) -> Counter[tuple[str, int]]:
-    """Return the alternatives of the rules that have several, as (rule, place), and how many words need each.
+_WORD = re.compile(r"(?:'[^']*'|/[^/]*/)|\w+")
+Part = tuple[tuple[str, int], ...]  # alternatives, as (rule, place), that are left out together
 
-    A word that is read without some alternatives needs none of them, so they are left out many at a time: by halves.
+
+def _parts(grammar: Grammar, source: Source | None) -> dict[Part, tuple[str, str]]:
+    """Return the parts of a grammar that texts may need, with what they are called and look like."""
+    owners, found = _owners(grammar), dict[Part, tuple[str, str]]()
+    for name, rule in grammar.rules.items():
+        if len(rule.alternatives) > 1 or source is not None and name in source.definitions and name != source.header:
+            called = source.name(owners.get(name, name)) if source is not None else owners.get(name, name)
+            for at, sequence in enumerate(rule.alternatives):
+                found[((name, at),)] = f"rule {called}", _sequence(grammar, owners, sequence, name)
+    uses: dict[Pattern, list[tuple[str, int]]] = {}
+    for name, rule in grammar.rules.items() if source is not None else ():
+        for at, sequence in enumerate(rule.alternatives):
+            for symbol in dict.fromkeys(symbol for symbol in sequence if isinstance(symbol, Pattern)):
+                uses.setdefault(symbol, []).append((name, at))
+    for pattern, places in uses.items():
+        found.setdefault(tuple(places), ("terminal", _shown(pattern)))
+    return found
+
+
+def _needed(
+    grammar: Grammar, words: list[Sequence[int | str]], letters: Vocabulary, parts: Sequence[Part]
+) -> Counter[Part]:
+    """Return how many words need each part.
+
+    A word that is read without some parts needs none of them, so they are left out many at a time: by halves.
     Cost: a constraint for each half that a word needs, which the words that need it read.
     """
-    places = [(name, at) for name, rule in grammar.rules.items() if len(rule.alternatives) > 1
-              for at in range(len(rule.alternatives))]
-    found = Counter(dict.fromkeys(places, 0))
-    todo = [(places, words)] if places else []
+    found = Counter(dict.fromkeys(parts, 0))
+    todo = [(parts, words)] if parts else []
     while todo:
         some, asked = todo.pop()
-        lacking = _unread(_without(grammar, some), asked, letters)
+        lacking = _unread(_without(grammar, [*chain.from_iterable(some)]), asked, letters)
         if len(some) == 1:
             found[some[0]] = len(lacking)
         elif lacking:
@@ -158,7 +206,7 @@ def _owners(grammar: Grammar) -> dict[str, str]:
     return found
 
 
-def _sequence(grammar: Grammar, owners: dict[str, str], parts: Sequence[Part], rule: str) -> str:
+def _sequence(grammar: Grammar, owners: dict[str, str], parts: Sequence[Symbol], rule: str) -> str:
     """Return an alternative of a rule as a reader of the grammar would write it, in short; … is what a repeat had
     before.
     """
@@ -187,7 +235,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 100 else text[:99] + "…"
 
 
-def _shown(part: Part) -> str:
+def _shown(part: Symbol) -> str:
     """Return a terminal as a reader of the grammar would write it, in short."""
     if isinstance(part, Literal):
         return repr(part.text if len(part.text) <= 40 else part.text[:39] + "…")
@@ -198,8 +246,8 @@ def _shown(part: Part) -> str:
     return f"<{part.name}>" if isinstance(part, Embedded) else part.name
 
 
-def schema_coverage(schema: Any, instances: Iterable[Any]) -> Coverage:
-    """Return how many instances used each branch of a schema.
+def schema_coverage(schema: Any, instances: Iterable[Any], places: Mapping[str, str] | None = None) -> Coverage:
+    """Return how many instances used each branch of a schema; `places`: where the values stand, by JSON pointer.
 
     Branches: a declared property, given or left out; a value of an enum; a member of ``anyOf`` or ``oneOf``; one of
     several types; ``if``, then or else; an array, empty or not.  Followed are properties, items, ``prefixItems``,
@@ -208,10 +256,10 @@ def schema_coverage(schema: Any, instances: Iterable[Any]) -> Coverage:
     if not isinstance(instances, Iterable):
         raise ConstrainedError(f"no instances: {shown(instances)}", instead="a list of JSON values")
     with metered(), working_on("branches of a schema"):
-        return _covered(schema, list(instances))
+        return _covered(schema, list(instances), places or {})
 
 
-def _covered(schema: Any, listed: list[Any]) -> Coverage:
+def _covered(schema: Any, listed: list[Any], places: Mapping[str, str]) -> Coverage:
     used: Counter[tuple[str, str]] = Counter()
     known: dict[tuple[str, str], None] = {}
     for branch, _ in _branches(schema, schema, [], "#", 0, set()):
@@ -219,8 +267,41 @@ def _covered(schema: Any, listed: list[Any]) -> Coverage:
     valid = [instance for instance in listed if _holds(schema, schema, instance)]
     for instance in valid:
         used.update({branch for branch, holds in _branches(schema, schema, [instance], "#", 0, set()) if holds})
-    entries = tuple(Alternative(where, what, used[where, what]) for where, what in dict.fromkeys([*known, *used]))
+    entries = tuple(
+        Alternative(where, what, used[where, what], places.get(where, ""))
+        for where, what in dict.fromkeys([*known, *used])
+    )
     return Coverage(entries, len(listed), len(listed) - len(valid))
+
+
+def lines_of(text: str) -> dict[str, int]:
+    """Return the line in which each value of a JSON text begins, by its pointer: "#/properties/a".
+
+    >>> lines_of('{\\n"a": [1,\\n2]}')
+    {'#': 1, '#/a': 2, '#/a/0': 2, '#/a/1': 3}
+    """
+    found: dict[str, int] = {}
+    stack: list[list[Any]] = []  # of each list or object that is open: its pointer, and the key or number that comes
+    where, line = "#", 1
+    for match in _JSON_PART.finditer(text):
+        word = match.group()
+        if word in "}]":
+            stack.pop()
+        elif word == ",":
+            stack[-1][1] = stack[-1][1] + 1 if isinstance(stack[-1][1], int) else None
+        elif stack and stack[-1][1] is None and word[0] == '"':
+            stack[-1][1] = json.loads(word).replace("~", "~0").replace("/", "~1")
+        elif word.isspace():
+            line += word.count("\n")
+        elif word != ":":
+            where = f"{stack[-1][0]}/{stack[-1][1]}" if stack else "#"
+            found[where] = line
+            if word in "{[":
+                stack.append([where, None if word == "{" else 0])
+    return found
+
+
+_JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\s+|[^\s{}\[\],:"]+')
 
 
 def _branches(

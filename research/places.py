@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from constrained.notations.rules import Translated
 
 Place = tuple[int, int]
+_WORDS = ("string", "regexp", "definition", "name", "open", "close")  # kinds of tokens of a Lark text
 _DIRECTIVES_OF_RULES = ("%extend", "%override")
 
 
@@ -92,6 +93,11 @@ class Source:
     def definitions(self) -> dict[str, Definition]:
         return {found.name: found for found in _definitions(self.text.text)}
 
+    @property
+    def header(self) -> str | None:
+        """The rule of a translated text that stands for the one to begin with, and for nothing of the user's."""
+        return self.translated.start if self.translated is not None and self.translated.start == "start" else None
+
     @cached_property
     def ignored(self) -> frozenset[str]:
         """What ``%ignore`` names."""
@@ -131,7 +137,7 @@ class Source:
 def _definitions(text: str) -> list[Definition]:
     """Return the definitions of a Lark text, in order; what extends one adds to it."""
     found: dict[str, Definition] = {}
-    matches = [match for match in _TOKEN.finditer(text) if match.lastgroup != "comment"]
+    matches = [match for match in _TOKEN.finditer(text) if match.lastgroup in _WORDS]
     for number, match in enumerate(matches):
         before = matches[number - 1].group() if number else ""
         if match.lastgroup != "definition" and before not in _DIRECTIVES_OF_RULES:

@@ -206,3 +206,26 @@ def test_compare(folder, capsys):
     assert capsys.readouterr().out == "equal, as far as texts of 3 bytes\n"
     assert run(["compare", "one.lark", "two.lark", "--json"]) == 1
     assert [row["text"] for row in json.loads(capsys.readouterr().out)["differences"]] == [None, "[[[["]
+
+
+def test_coverage(folder, capsys):
+    (folder / "list.gbnf").write_text(LIST)
+    (folder / "texts.txt").write_text("[1]\n[]\n[x\n")
+    assert run(["coverage", "list.gbnf", "texts.txt", "--lines", "--html", "page.html"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "58% of 12 alternatives, 3 texts, 1 rejected"
+    assert lines[1] == "     0  rule root: … ',' item  (list.gbnf line 1 column 1)"
+    assert "     0  rule item: 'x'  (list.gbnf line 2 column 23)" in lines
+    assert "<td>list.gbnf line 2 column 23" in (folder / "page.html").read_text()
+    rows = [{"text": "[1,x]"}, {"text": "[11]"}, {"text": "no", "valid": False}, {"text": "[]"}, {"text": "[111]"}]
+    (folder / "more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(["coverage", "list.gbnf", "more.jsonl"]) == 0
+    capsys.readouterr()
+    (folder / "schema.json").write_text('{"properties": {\n  "unit": {"enum": ["C",\n "F"]}}}')
+    (folder / "values.jsonl").write_text('{"unit": "C"}\n{}\n')
+    assert run(["coverage", "schema.json", "values.jsonl"]) == 1
+    assert "0  #/properties/unit: enum 1: 'F'  (schema.json line 2)" in capsys.readouterr().out
+    assert run(["lint", "schema.json"]) == 2
+    capsys.readouterr()
+    assert run(["coverage", "hermes", "texts.txt", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["entries"][0]["place"].endswith("hermes.lark line 13 column 17")

@@ -11,7 +11,7 @@ from constrained.cli.commands.conform import conform
 from constrained.cli.commands.generate import bench, demo, generate, trace
 from constrained.cli.commands.grammars import derive, formats, mask, show, spec, vocabulary
 from constrained.cli.commands.serve import playground, serve
-from constrained.cli.commands.specifications import compare, convert, lint
+from constrained.cli.commands.specifications import compare, convert, coverage, lint
 from constrained.cli.commands.transcripts import parse, render, validate
 
 app = typer.Typer(
@@ -23,8 +23,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    formats, show, mask, validate, parse, render, spec, lint, compare, convert, derive, conform, generate, serve,
-    playground, trace, demo, bench, vocabulary,
+    formats, show, mask, validate, parse, render, spec, lint, coverage, compare, convert, derive, conform, generate,
+    serve, playground, trace, demo, bench, vocabulary,
 ):  # fmt: skip
     app.command()(command)
 

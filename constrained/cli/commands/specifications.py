@@ -7,18 +7,31 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from constrained.cli.inputs import JsonOption, as_utf8, check_writable, read_json, read_text, read_vocabulary
+from constrained.cli.inputs import (
+    JsonOption,
+    ToolsOption,
+    as_utf8,
+    check_writable,
+    read_json,
+    read_rows,
+    read_text,
+    read_tools,
+    read_vocabulary,
+)
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
 from constrained.integrations.exports import export
+from constrained.integrations.ray_data import is_unread
 from constrained.notations import NOTATIONS, SUFFIXES, translated
 from constrained.research.compare import Comparison, differences
+from constrained.research.coverage import lines_of, rule_coverage, schema_coverage
 from constrained.research.examples import read_examples
 from constrained.research.lint import CHECKS
 from constrained.research.lint import lint as lint_of
@@ -189,6 +202,8 @@ def compare(
     second: GrammarArgument,
     notation: Annotated[Notation | None, typer.Option("--from", help="Notation of the first.")] = None,
     other: Annotated[Notation | None, typer.Option("--and-from", help="Notation of the second.")] = None,
+    start: Annotated[str | None, typer.Option("--start", help="The rule that the first begins with.")] = None,
+    other_start: Annotated[str | None, typer.Option("--and-start", help="The rule that the second has first.")] = None,
     up_to: Annotated[
         int | None, typer.Option("--up-to", min=0, help="Texts up to so many bytes; default: any, as far as work goes.")
     ] = None,
@@ -199,7 +214,7 @@ def compare(
     exit code 1 where there is one.
     """
     files = first, second
-    grammars = read_grammar(first, notation, None, special), read_grammar(second, other, None, special)
+    grammars = read_grammar(first, notation, start, special), read_grammar(second, other, other_start, special)
     found = differences(*grammars, up_to)
     if as_json:
         rows = [{"only": file, "text": _text_of(one), "complete": one.complete, "up_to": one.up_to}
@@ -218,6 +233,67 @@ def compare(
 
 def _text_of(found: Comparison) -> str | None:
     return None if found.word is None else found.word.decode(errors="backslashreplace")
+
+
+# -- coverage ----------------------------------------------------------------------------------------------------------
+
+
+def coverage(
+    grammar: GrammarArgument,
+    texts: Annotated[
+        list[str], typer.Argument(metavar="TEXTS", help="Files: each a text; .jsonl: rows with one; .toml: examples.")
+    ],
+    notation: NotationOption = None,
+    start: StartOption = None,
+    special: SpecialOption = None,
+    tools: ToolsOption = None,
+    lines: Annotated[bool, typer.Option("--lines", help="Each line of a file is a text.")] = False,
+    html: Annotated[str | None, typer.Option("--html", help="Write a page, too.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which rules, alternatives and patterns of a grammar, or branches of a schema, no text of a corpus has used;
+    exit code 1 where there is one.
+    """
+    kind = notation_of(grammar, notation)
+    if html is not None:
+        check_writable(html)
+    if kind is Notation.SCHEMA:
+        text = read_text(grammar)
+        places = {pointer: f"{grammar} line {line}" for pointer, line in lines_of(text).items()}
+        found = schema_coverage(read_json(grammar), list(chain.from_iterable(map(_instances, texts))), places)
+    else:
+        source = read_source(grammar, notation, start, special)
+        words = [text for file in texts for text in _texts(file, lines=lines)]
+        bound = ChatFormat.load(grammar).grammar(read_tools(tools)) if kind is Notation.FORMAT else source.grammar
+        found = rule_coverage(bound, words, source=source)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), ensure_ascii=False))
+    else:
+        typer.echo(found.table())
+    if html is not None:
+        Path(html).write_text(found.html(f"coverage of {grammar}"), encoding="utf-8")
+    if found.unused():
+        raise typer.Exit(1)
+
+
+def _texts(file: str, *, lines: bool) -> list[str]:
+    """Return the texts of a file."""
+    if file.endswith(".toml"):
+        return [example.text for example in read_examples(file).examples if example.valid]
+    if file.endswith(".jsonl"):
+        rows = read_rows(file, lambda row: isinstance(row.get("text"), str), what="text", instead='{"text": "…"}')
+        if wrong := [row for _, row in rows if is_unread(row)]:
+            raise ConstrainedError(f"{file} cannot be read", because=str(wrong[0].get("error", wrong[0]))[:300])
+        return [row["text"] for _, row in rows if row.get("valid") is not False]
+    text = read_text(file)
+    return text.splitlines() if lines else [text]
+
+
+def _instances(file: str) -> list[Any]:
+    """Return the JSON values in a file."""
+    if not file.endswith(".jsonl"):
+        return [read_json(file)]
+    return [json.loads(line) for line in read_text(file).splitlines() if line.strip()]
 
 
 # -- convert -----------------------------------------------------------------------------------------------------------
