@@ -1581,6 +1581,7 @@ cdef class IndependentMasks:
 
 cdef enum:
     SMALL_PART = 3           # trie nodes: below this a part costs more than the walk
+    SMALL_BARE_PART = 200    # the same, of a text that may end anywhere: its part has an exit at most nodes
 
 
 @final
@@ -1630,6 +1631,7 @@ cdef class Walk:
         cdef int32_t* path = self.path
         cdef Row* row
         cdef int depth, after, light, visited = 0
+        cdef bint bare = self.bare
         path[0] = state
         while at < stop:
             visited += 1
@@ -1644,16 +1646,16 @@ cdef class Walk:
                 at = nodes[at].end
                 continue
             buffer_node(buffer, nodes, ids, at)
-            if nodes[at].end - at > SMALL_PART:
-                light = automaton.states[after].light
-                if light == UNKNOWN or self.bare:
-                    light = self.light_state(after)
+            if nodes[at].end - at > SMALL_PART and (automaton.states[after].light != after or bare):
+                self.bare = bare or nodes[at].end - at <= SMALL_BARE_PART
+                light = self.light_state(after)
                 if light != after:
                     self.put_off(buffer, after, at)
-                    if light == DEAD:
-                        at = nodes[at].end
-                        continue
-                    after = light
+                self.bare = bare
+                if light == DEAD:
+                    at = nodes[at].end
+                    continue
+                after = light
             path[depth] = after
             at += 1
         self.meter.ticks += visited
@@ -2513,7 +2515,7 @@ cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
 cdef enum:
     ADDED = 32          # ticks that it takes to add a context-independent mask
     TRIED = 16          # and to look at a token again
-    MOST_BARE = 256     # texts without an end of their own that are put off below nodes
+    MOST_BARE = 2048     # texts without an end of their own that are put off below nodes
     NOTED = 256         # texts put off below a node, from which on each is noted so that none is added twice
 
 
