@@ -18,9 +18,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from constrained.export.engines import STRUCTURAL_TAGS, export
+
 from constrained import ChatFormat, ConstrainedError, Constraint, Grammar, Rejected, Vocabulary, compile
 from constrained.grammar import Literal, Rule, Special, Symbol
-from constrained.integrations.exports import STRUCTURAL_TAGS, export
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 TOOLS = [

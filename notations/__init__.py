@@ -1,4 +1,4 @@
-"""Grammars in other notations, as grammars of ours: the other direction of `integrations.exports`.
+"""Grammars in other notations, as grammars of ours: the other direction of `export.engines`.
 
     gbnf         llama.cpp's                 bnf.py
     ebnf         XGrammar's                  bnf.py

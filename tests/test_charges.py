@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from constrained.export.engines import _CharacterWriter, export
+from constrained.export.lark import _LarkWriter
 
 from constrained import Grammar, GrammarError, LimitExceeded, Vocabulary, compile, regex
 from constrained.formats.tools import read_tools
-from constrained.grammar.lark.printer import _LarkWriter
-from constrained.integrations.exports import _CharacterWriter, export
 from constrained.schema.embedding import EmbeddedSchema
 from constrained.schema.machines.distinct import whole_of
 from constrained.schema.normal.counts import matched

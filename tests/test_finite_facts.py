@@ -15,6 +15,7 @@ import subprocess
 import unicodedata
 
 import pytest
+from constrained.export.schema_rules import hexadecimals
 
 from constrained.errors import GrammarError
 from constrained.formats.binding.rules import _left_of
@@ -22,7 +23,6 @@ from constrained.grammar import Pattern
 from constrained.regex import Expr, char_class, concat, matches, parse_ecma, parse_python
 from constrained.regex.charset import MAX, category, contains, unicode_property
 from constrained.regex.expr import single, step
-from constrained.schema.lark_rules import hexadecimals
 from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.strings.formats import format_expr
 from constrained.schema.strings.idn import _valid

@@ -11,11 +11,11 @@ import itertools
 
 import pytest
 from constrained.benchmarks import exports
+from constrained.export.engines import export
 from constrained.notations import NOTATIONS, translated
 
 import constrained as c
 from constrained.errors import ConstrainedError
-from constrained.integrations.exports import export
 
 LENGTH = 4
 LETTERS = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<think>": 256}, stop=[256], size=257)

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import pytest
+from constrained.export.schema_rules import ways
 from schema_words import VOCABULARY, accepts
 
 from constrained import caches
@@ -19,7 +20,6 @@ from constrained.engine.compiled import kernel_class
 from constrained.engine.spelling import variants
 from constrained.machine import Language, LiteralSet, Quoting, Text
 from constrained.regex import ANY_TEXT, Expr, char_class
-from constrained.schema.lark_rules import ways
 
 # where something begins, ends or changes: controls, quotes, widths of UTF-8 and of escapes, blocks of surrogate pairs
 EDGES = (

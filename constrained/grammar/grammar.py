@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-    from constrained.grammar.lark.printer import PrintedLark
+    from constrained.export.lark import PrintedLark
 
 
 class Grammar(Productions):
@@ -239,7 +239,7 @@ class Grammar(Productions):
         What a Lark file cannot say stands in its comments, in `widened` and `narrowed` of the text, and in those of the
         grammar that is read from this text; with `exact` it is an error.
         """
-        from constrained.grammar.lark.printer import write
+        from constrained.export.lark import write
 
         return write(self, exact=exact)
 

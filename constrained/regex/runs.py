@@ -1,6 +1,6 @@
 r"""Runs of a character up to a closing text, ``(?:(?!</v>|<s>)[^\0]){0,100}</v>``, as languages.
 
-That is how raw text between tags is written, and how it is printed (`schema.lark_rules`).  A guard looks at the text
+That is how raw text between tags is written, and how it is printed (`export.schema_rules`).  A guard looks at the text
 behind it, and in general at what stands behind the whole match.  Here it cannot: some guard X is a part of the closing
 text, so that the run ends where X would begin, and there the match ends as well.  So such a pattern needs none of the
 detours of `grammar.lark.lookahead`, whose automata have as many states as the count times the guards.
@@ -15,7 +15,7 @@ Source: ours.  Tested against `re` and the general reading (`tests/test_guarded_
 
 Strings in quotes with conditions, ``"(?=(?:[^"\\]|\\.){0,9}")(?!(?:[^"\\]|\\.)*<s>)(?:[^"\\]|\\n)*"``.
 
-So strings are printed that spell no marker and are of bounded length (`schema.lark_rules`).  A look-ahead sees,
+So strings are printed that spell no marker and are of bounded length (`export.schema_rules`).  A look-ahead sees,
 in general, what stands behind the whole match.  Here it cannot: what is repeated reads the closing quote behind a
 backslash only, and so do the conditions, so that the first quote without one ends everything.  Such a pattern is read
 as an intersection, without the detours of `grammar.lark.lookahead`, whose automata have as many states as the

@@ -20,7 +20,6 @@ from constrained.machine import State, Widened
 from constrained.once import once
 from constrained.schema.by_content import Recent, content_of, values_of
 from constrained.schema.describe import conflict, describe
-from constrained.schema.lark_rules import MARKERS, LarkRules
 from constrained.schema.limits import heavy_parts, needs_survey, survey, widen
 from constrained.schema.machines.value import Values
 from constrained.schema.normal.normalise import is_never
@@ -366,13 +365,15 @@ class EmbeddedSchema:
         whether terminals may look ahead.
         Raises: GrammarError: it would take too many all the same.
         """
+        from constrained.export.schema_rules import MARKERS, LarkRules
+
         kept = tuple(text for text in self.options.avoid if text in ("</", self.options.quote))
         tags = self.options.tags and self.options.tags._replace(avoid=(), ends=())
         if (kept, tags) == (self.options.avoid, self.options.tags):
-            return LarkRules(prefix, lookahead=lookahead).write(self.state())
+            return [*LarkRules(prefix, lookahead=lookahead).write(self.state())]
         try:
             with metered(Budget(LARK_WORK)):
-                return LarkRules(prefix, lookahead=lookahead).write(self.state())
+                return [*LarkRules(prefix, lookahead=lookahead).write(self.state())]
         except (GrammarError, LimitExceeded):
             unguarded = self._with(avoid=kept, tags=tags)
         return [*LarkRules(prefix, lookahead=lookahead).write(unguarded.state()), MARKERS]

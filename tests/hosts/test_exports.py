@@ -8,10 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from constrained.export.engines import export
 
 import constrained as c
 from benchmarks import exports
-from constrained.integrations.exports import export
 
 OBJECT = {
     "type": "object",

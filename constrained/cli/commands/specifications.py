@@ -25,9 +25,9 @@ from constrained.cli.inputs import (
     read_vocabulary,
 )
 from constrained.errors import ConstrainedError
+from constrained.export.engines import export
 from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
-from constrained.integrations.exports import export
 from constrained.integrations.ray_data import is_unread
 from constrained.notations import NOTATIONS, SUFFIXES, translated
 from constrained.research.compare import Comparison, differences

@@ -48,10 +48,11 @@ from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from constrained.errors import SchemaError
+from constrained.export.lark import quoted
+from constrained.export.schema_rules import LarkRules
 from constrained.formats.binding.rules import Sequence as Symbols
 from constrained.grammar import Literal, Pattern, Ref, Special
 from constrained.grammar.ir import EmbeddedLanguage
-from constrained.grammar.lark.printer import quoted
 from constrained.machine import (
     END,
     Bytes,
@@ -71,7 +72,6 @@ from constrained.regex import complement, intersect, is_empty, matches, parse_py
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.by_content import content
 from constrained.schema.key_masks import mask_of
-from constrained.schema.lark_rules import LarkRules
 from constrained.schema.normal.quick import surely_compilable, without_notes
 from constrained.schema.reading.notes import Note
 from constrained.schema.surfaces.punctuation import LONGEST_GAP, Token, json, spelled, unmarked

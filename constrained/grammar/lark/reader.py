@@ -60,12 +60,12 @@ from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern, load_gramm
 
 import constrained.work as work
 from constrained.errors import GrammarError, LimitExceeded, shown
+from constrained.export.lark import PrintedLark
 from constrained.grammar.analysis import Facts
 from constrained.grammar.compose import adopting, as_text, of_machine, optional, renamed, substring_of
 from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Rule, Symbol
 from constrained.grammar.lark import shipped_folder
 from constrained.grammar.lark.lookahead import Demanding, ignored, resolved, terminal
-from constrained.grammar.lark.printer import PrintedLark
 from constrained.grammar.lark.source import (
     _TOKEN,
     LARK_ERRORS,

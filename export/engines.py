@@ -38,9 +38,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from constrained.export.lark import write
+
 from constrained.errors import GrammarError, shown
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol
-from constrained.grammar.lark.printer import write
 from constrained.machine import Language
 from constrained.work import metered, spend, working_on
 
