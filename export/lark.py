@@ -25,6 +25,7 @@ from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, in
 from constrained.regex.show import pattern_text
 from constrained.work import Budget, metered, spend, working_on
 
+MAX_LENGTH = 10_000_000  # characters of a text that is written or read
 _WIDTH = 120
 MAX_STATES = 1000  # of a pattern that is printed as rules
 _LINE = 40  # units for a line of a rule: whoever reads it needs more
@@ -70,7 +71,12 @@ def write(grammar: Productions, *, exact: bool = False, lookahead: bool = True) 
     """
     with metered(), working_on("to_lark"):
         writer = _LarkWriter(grammar, lookahead=lookahead)
-        text = PrintedLark("\n".join([*writer.rules(), *writer.lines]) + "\n")
+        lines = [*writer.rules(), *writer.lines]
+        length = sum(map(len, lines)) + len(lines)
+        if length > MAX_LENGTH:
+            because = f"no more than {MAX_LENGTH:,} are read"
+            raise LimitExceeded(f"a Lark text of {length:,} characters", because=because)
+        text = PrintedLark("\n".join(lines) + "\n")
     if exact and writer.differs:
         rule, kind, because = next(iter(writer.differs))
         raise GrammarError(

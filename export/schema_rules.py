@@ -663,6 +663,7 @@ class LarkRules:
             return _Fixed.of(spelled[0] + inner + spelled[-1])
         if quoting in _WRITERS:
             return _Fixed.of(_WRITERS[quoting](text))
+        spend(len(text) >> 1)
         options = [
             way.quote + "".join(way.spell(((ord(char), ord(char)),)) for char in text) + way.skipped + way.quote
             for way in ways(quoting)

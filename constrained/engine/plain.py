@@ -33,7 +33,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.spelling import HexForm, Ranges, Spelling, clip, decode, variants
+from constrained.engine.spelling import HexForm, Ranges, Spelling, clip, decode, near, variants
 from constrained.engine.tokens.bitmask import fits, misfit, number
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import LimitExceeded
@@ -52,7 +52,7 @@ def edges_between(language: Language, low: int, high: int) -> Sequence[tuple[int
     """Return the edges of a language that have code points of a range, cut to it."""
     return [
         (max(first, low), min(last, high), target)
-        for first, last, target in language.edges()
+        for first, last, target in near(language.edges(), low, high)
         if first <= high and last >= low
     ]
 
@@ -440,7 +440,9 @@ class PlainKernel:
     def _reached(self, state: int, byte: int) -> list[Config]:
         """Return what the configurations become by a byte, but for what frames remember of it."""
         reached: list[Config] = []
-        for machine, frame in self._states[state][0]:
+        configs = self._states[state][0]
+        spend(len(configs))
+        for machine, frame in configs:
             target: State | TextAt | None
             if isinstance(machine, TextAt):
                 target = self._read(machine, byte)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import ast
 import json
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet, MarkerSafe, Quoting
@@ -27,7 +28,8 @@ from constrained.regex.markers import Guarded
 Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint, without surrogates
 
 SCALARS: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
-_FEW = 12  # ranges that are looked through one by one
+_FEW = 12  # ranges that are looked through one by one; the letters of Unicode are 700
+Entry = TypeVar("Entry", bound=tuple[Any, ...])
 _JSON = json.JSONDecoder(strict=False)
 _RAW, _REPR = int(Quoting.RAW), int(Quoting.PYTHON_CANONICAL)
 _FEW_TEXTS = 32  # of a set, which are looked through whenever it is asked for
@@ -87,11 +89,16 @@ def without(ranges: Ranges, *points: int) -> Ranges:
     return ranges
 
 
+def near(ranges: Sequence[Entry], low: int, high: int) -> Sequence[Entry]:
+    """Return those of many sorted ranges, each with what goes with it, that touch [low, high]; of a few all."""
+    if len(ranges) <= _FEW:
+        return ranges
+    return ranges[bisect_left(ranges, low, key=itemgetter(1)) : bisect_right(ranges, high, key=itemgetter(0))]
+
+
 def clip(ranges: Ranges, low: int, high: int) -> Ranges:
     """Return the part of the ranges inside [low, high]."""
-    if len(ranges) > _FEW:  # what repr() writes as itself are 700 ranges
-        ranges = ranges[bisect_left(ranges, low, key=itemgetter(1)) : bisect_right(ranges, high, key=itemgetter(0))]
-    return tuple((max(a, low), min(b, high)) for a, b in ranges if a <= high and b >= low)
+    return tuple((max(a, low), min(b, high)) for a, b in near(ranges, low, high) if a <= high and b >= low)
 
 
 @lru_cache(maxsize=1)

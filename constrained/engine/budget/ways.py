@@ -909,5 +909,6 @@ class _Search:
 
     def _add(self, way: Way, entry: State, at: State | None, trail: Trail, writes: int) -> None:
         if len(way) > 255:
-            spend_nearby(len(way) >> 6)  # for memory: each way is a text of its own
+            # for memory: each way is a text of its own; those of millions of letters are copied while others wait
+            spend_nearby((len(way) >> 8) + (len(way) >> 12) ** 2)
         heappush(self._heap, (len(way), way, next(self._ties), entry, at, trail, writes))

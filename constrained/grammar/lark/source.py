@@ -38,10 +38,10 @@ from lark.load_grammar import PrepareLiterals
 
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, shown
 from constrained.grammar.ir import Literal, Special
+from constrained.grammar.lark.printer import MAX_LENGTH
 from constrained.work import spend
 
 MAX_NESTING = 100  # brackets inside brackets
-MAX_LENGTH = 10_000_000  # characters
 _COST = 64  # units of work per name, literal or bracket; the library takes 25 to 60 µs for each
 MAX_PARTS = 20_000  # names and literals of a terminal, those of the terminals it uses included
 

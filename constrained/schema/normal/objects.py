@@ -415,7 +415,8 @@ def decided(sketch: ObjectSketch, node: Node) -> tuple[dict[str, Conj], Cells]:
             break
         names.update(dict.fromkeys(small))
     named = {}
-    spend(2 + len(names) * (1 + len(sketch.regions)) // 2)
+    patterns = sum([len(keys.languages) for keys, _ in sketch.regions])
+    spend(2 + len(names) * (1 + len(sketch.regions) + 2 * patterns) // 2)
     for name in names:
         conj = sketch.named.get(name, ALWAYS) if is_spelled(name) else NOTHING
         for keys, part in sketch.regions:

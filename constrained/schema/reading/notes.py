@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -69,9 +69,10 @@ class Note(NamedTuple):
 Unknown = tuple[str, Where, Dialect]  # a keyword without meaning in its dialect; "format:…" for a format
 
 
-def notes_of(unknown: Iterable[Unknown]) -> tuple[Note, ...]:
+def notes_of(unknown: Sequence[Unknown]) -> tuple[Note, ...]:
     """Return what there is to say about words that have no meaning in their dialect."""
     found: list[Note] = []
+    spend(2 * len(unknown))
     for word, where, dialect in unknown:
         if word.removeprefix("format:") in OPENAPI and word.startswith("format:"):
             if not any(note.because is OF_OPENAPI for note in found):
