@@ -12,6 +12,7 @@ import pytest
 
 import constrained as c
 from constrained.errors import GrammarError
+from constrained.formats import Message
 
 pytest.importorskip("jinja2")
 from constrained.formats.templates.derive import derive
@@ -48,6 +49,13 @@ SECTION = TAGS | {
     "call": "{% if loop.first %}<|calls|>{% endif %}<|call|>{{ f.name }}:{{ loop.index0 }}<|args|>{{ f.arguments | tojson }}"
     "<|uncall|>{% if loop.last %}<|uncalls|>{% endif %}",
     "results": "<|tool|>{{ m.name }}\n{{ m.content }}<|eot|>",
+}  # fmt: skip
+PYTHON = TAGS | {
+    "system": "", "thought": "",
+    "call": "{%- if loop.first %}<|calls|>[{% else %}, {% endif %}{{ f.name }}({% for k, v in f.arguments | items %}"
+    "{{ k }}={% if v is string %}'{{ v }}'{% else %}{{ v }}{% endif %}{{ ', ' if not loop.last }}{% endfor %})"
+    "{% if loop.last %}]<|uncalls|>{% endif %}",
+    "results": "<|im_start|>tool\n{{ m.content }}<|im_end|>\n",
 }  # fmt: skip
 
 
@@ -91,6 +99,7 @@ FAMILIES = {
     "section": (
         SECTION, '</think><|calls|><|call|>f:0<|args|>{"city": "Oslo", "n": 2}<|uncall|><|uncalls|><|eot|>', "special tokens",
     ),
+    "python": (PYTHON, "<|calls|>[f(city='Oslo', n=2)]<|uncalls|><|im_end|>", "values of arguments"),
 }  # fmt: skip
 TOOL = {
     "name": "f",
@@ -116,7 +125,6 @@ def test_a_family_is_derived_and_proved(name, tmp_path):
 
 
 REFUSED = {
-    "prints no calls": (TAGS | {"call": ""}, "does not print calls"),
     "spells arguments in its own way": (TAGS | {"call": "<tool_call>{{ f.name }} {{ f.arguments | length }}</tool_call>"}, "'wkey0' is not printed"),
     "ends no turn": (TAGS | {"end": ";", "tail": "\n", "header": "{role}: ", "prompt": "assistant: "}, "no token ends a turn"),
     "counts letters": (TAGS | {"text": "{{ m.content if m.content | length % 7 else m.content | upper }}"}, "random conversations differ"),
@@ -141,6 +149,18 @@ def test_what_probes_cannot_explain_is_refused_or_doubted(name):
     with pytest.raises(GrammarError, match=re.escape(because)) as refused:
         derive(template(parts), c.ChatFormat.load, conversations=40)
     assert refused.value.instead
+
+
+def test_a_template_without_calls_is_a_format_of_texts():
+    chat = derive(template(TAGS | {"call": ""}), c.ChatFormat.load, conversations=40).format
+    assert dict(chat.doubts)["calls"] == "the template prints none; here there are none"
+    assert chat.parse("<think>\nMoss.\n</think>\n\nYes.<|im_end|>", strict=True).thoughts == {"reasoning": "Moss."}
+    assert chat.write(Message("Yes.")) == "Yes.<|im_end|>"
+    asked = [{"role": "user", "content": "Rain?"}]
+    assert chat.render_text(asked, add_generation_prompt=True).endswith("<|im_start|>assistant\n")
+    for refuse in (chat.grammar, chat.parse):
+        with pytest.raises(c.SchemaError, match="it has no calls"):
+            refuse(*(["Yes."] if refuse == chat.parse else []), tools=[TOOL])
 
 
 def test_a_switch_of_the_template_leaves_the_thought_out():
@@ -187,7 +207,7 @@ def test_a_folder_of_templates_becomes_a_table(capsys, tmp_path):
     from constrained.benchmarks.derived import main
 
     (tmp_path / "one.jinja").write_text(template(LIST), encoding="utf-8")
-    (tmp_path / "two.jinja").write_text(template(TAGS | {"call": ""}), encoding="utf-8")
+    (tmp_path / "two.jinja").write_text(template(REFUSED["counts letters"][0]), encoding="utf-8")
     main([str(tmp_path), "--conversations", "20"])
     assert "1 proved, 1 refused" in capsys.readouterr().out
 

@@ -203,7 +203,8 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
     """Raise `GrammarError` for the first name that the grammar or the specials lack, and the first rule of the wrong
     shape, with its key.
     """
-    for key, rule in ((None, "answer"), (None, "calling"), *_rules(definition)):
+    turns = ("answer", "calling") if definition.payload or definition.builtins else ("answer",)
+    for key, rule in (*((None, turn) for turn in turns), *_rules(definition)):
         if not {rule, f"any_{rule}", rule.removeprefix("any_")} & rules.keys():
             raise refused(file, key, f"its grammar has no rule {rule!r}")
     for key, name in _tokens(definition):

@@ -208,8 +208,8 @@ def _own_tools(tools: object, definition: Definition) -> tuple[Tool, ...]:
         if tool.name not in definition.builtins:
             raise SchemaError(
                 f"tool {tool.name!r} cannot be called in the format '{definition.title}'",
-                because="it has tools of its own only",
-                instead=f"some of: {', '.join(definition.builtins)}",
+                because="it has tools of its own only" if definition.builtins else "it has no calls",
+                instead=f"some of: {', '.join(definition.builtins)}" if definition.builtins else "no tools",
             )
     return read
 

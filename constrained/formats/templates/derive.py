@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from constrained.errors import ConstrainedError, GrammarError, shown
 from constrained.formats.payload.json_text import write_json
 from constrained.formats.templates.pair import Pair, pair_of
-from constrained.formats.templates.probes import Probing, Shape, Unexplained, calls_of, results_of, words_of
+from constrained.formats.templates.probes import NoCalls, Probing, Shape, Unexplained, calls_of, results_of, words_of
 from constrained.formats.templates.template import NotPrinted, Template, template_of
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ class _Drawing:
         if self.markers and self.random.random() < 0.03:
             words.insert(0, self.random.choice(self.markers))
         text = self.random.choice((" ", "", "\n")).join(words)
+        if role == "argument" and any(kind.startswith("strings") for kind in self.odd):
+            text = re.sub(r"[^\w ]", "", text)
         if text.strip() and role not in self.stripped and self.random.random() < 0.1:
             return self.random.choice((" ", "\n", "\n\n")) + text + self.random.choice((" ", "\n", ""))
         return text.strip() or "text"  # white space alone is nothing to some templates
@@ -452,8 +454,7 @@ def derive(
     template = template_of(given, special)
     probing = Probing(template)
     try:
-        shape = calls_of(probing, probing.shape())
-        shape = probing.optional("tools", probing.optional("results", shape, results_of), words_of)
+        shape = _calling(probing, probing.shape())
         pair = pair_of(shape, template, _stop_of(stop))
         stripped = probing.stripped(shape)
     except Unexplained as error:
@@ -486,6 +487,16 @@ def derive(
     return Derivation(_loaded(pair.with_doubts(doubts), load), proof, replace(shape, doubts=tuple(doubts.items())))
 
 
+def _calling(probing: Probing, shape: Shape) -> Shape:
+    """Return the shape with calls, results and what is told of tools, where the template prints calls."""
+    try:
+        shape = calls_of(probing, shape)
+    except NoCalls as error:
+        probing.doubts["calls"] = error.because
+        return shape
+    return probing.optional("tools", probing.optional("results", shape, results_of), words_of)
+
+
 def _stop_of(stop: Any) -> tuple[str, ...]:
     if stop is None:
         return ()
@@ -513,7 +524,7 @@ def _goes_on(chat: ChatFormat, prompt: str) -> bool:
 
 def _check_prompt(chat: ChatFormat, template: Template, shape: Shape) -> None:
     """Raise `GrammarError` where no turn goes on from what the generation prompt holds."""
-    for choice, what in (("none", "answer"), ("required", "call")):
+    for choice, what in (("none", "answer"), ("required", "call"))[: 2 if shape.calls else 1]:
         try:
             chat.grammar(tool_choice=choice, prompt=shape.prompt)
         except GrammarError as error:

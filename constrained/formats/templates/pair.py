@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from constrained.formats.templates.probes import ANSWERED, ID, SPEAKER, Calls, Shape, Unexplained
+from constrained.formats.templates.probes import ANSWERED, ID, SPEAKER, Around, Calls, Shape, Unexplained
 from constrained.formats.templates.template import Template
 
 _TOKEN = re.compile(
@@ -20,6 +20,8 @@ _TOKEN = re.compile(
 )  # as most vocabularies spell special tokens
 _TAG = re.compile(r"</?[^<>\s=/][^<>\s=]{0,40}>")
 _NAME = r"[\w.-]+"
+# What stands for the calls of a template that prints none.
+_NONE = Calls("none", False, "", None, "", "", Around("", ""), "", None, prefixed=True, text_prefixed=True)
 _ARGUMENTS = {"json": r"\{", "python": r"\(", "tagged": ""}  # how arguments begin
 
 
@@ -86,11 +88,11 @@ def _quoted(text: str) -> str:
 
 def pair_of(shape: Shape, template: Template, stop: Sequence[str]) -> Pair:
     """Return the files.  Raises: Unexplained: no token ends a turn."""
-    assert shape.calls is not None
+    calls = shape.calls or _NONE
     tokens = _tokens_of(shape, template)
-    stops = _stops_of(shape, template, tokens, stop)
+    stops = _stops_of(shape, calls, template, tokens, stop)
     tokens = tuple(dict.fromkeys((*tokens, *stops.all)))
-    writer = _Writer(shape, shape.calls, template, tokens, stops, _markers_of(shape, tokens))
+    writer = _Writer(shape, calls, template, tokens, stops, _markers_of(shape, tokens))
     rules = [*_turns(writer), "", *_conversations(writer), "", *_read(writer), ""]
     rules += [f"{name}: {_quoted(text)}" for text, name in writer.terminals.items()]
     imports = _imports(writer)
@@ -171,17 +173,16 @@ class _Stops(NamedTuple):
         return tuple(dict.fromkeys((*self.answers, *self.calls)))
 
 
-def _stops_of(shape: Shape, template: Template, tokens: tuple[str, ...], stop: Sequence[str]) -> _Stops:
+def _stops_of(shape: Shape, calls: Calls, template: Template, tokens: tuple[str, ...], stop: Sequence[str]) -> _Stops:
     """Return the tokens that end turns: the last of what closes one, else what begins the next message."""
-    assert shape.calls is not None
     if stop:
         return _Stops(tuple(stop), tuple(stop))
     if shape.close:
         answers = [token for token in _split(shape.close, tokens) if token in tokens] or _TAG.findall(shape.close)
-        closing = (shape.calls.close + shape.calls_end).rstrip()
-        calls = [token for token in tokens if closing.endswith(token)] or answers
+        closing = (calls.close + shape.calls_end).rstrip()
+        closed = [token for token in tokens if closing.endswith(token)] or answers
         if answers:
-            return _Stops((answers[-1],), (calls[-1],))
+            return _Stops((answers[-1],), (closed[-1],))
     else:
         results = shape.results.around.open + shape.results.each.open if shape.results else ""
         users, answered = ([token for token in tokens if text.startswith(token)] for text in (shape.user.open, results))
@@ -221,10 +222,13 @@ def _turns(writer: _Writer) -> list[str]:
     shape, seq = writer.shape, writer.sequence
     calls = writer.calls
     closing, stop, _ = _ending(writer, shape.close)
-    rules = ["assistant_turn: answer | calling", ""]
+    rules = [f"assistant_turn: answer{' | calling' if shape.calls else ''}", ""]
     ends = f"={stop}" if stop else "end"
     thinking = "thinking"
     rules.append(f"answer: {seq(thinking, 'content', f'={closing}', ends)}")
+    if not shape.calls:
+        rules += [f"end: {' | '.join(map(writer.literal, writer.stops.answers))}"] if ends == "end" else []
+        return [*rules, "", *_thinking(writer), "", "content: TEXT", *_terminals(writer)]
     calls_closing, calls_stop, _ = _calls_ending(writer)
     alike = writer.stops.calls == writer.stops.answers
     calls_ends = f"={calls_stop}" if calls_stop else "end" if alike else "end_of_calls"
@@ -369,7 +373,7 @@ def _terminals(writer: _Writer) -> list[str]:
     starts = [token for token in (*writer.tokens, *writer.markers) if opening.startswith(token)]
     patterns = [re.escape(tag) for tag in kept_out]
     first = ""
-    if not starts:
+    if not starts and shape.calls:
         begun = (
             _escaped(opening)
             + (_NAME + _escaped(calls.middle) if not calls.arguments_first else "")
@@ -392,7 +396,7 @@ def _terminals(writer: _Writer) -> list[str]:
         found.append(f"THOUGHT: /{_without([re.escape(tag) for tag in dict.fromkeys(ends)])}+/")
     if _in_quotes(shape):
         found.append("NAME: JSON_NAME")
-    else:
+    elif shape.calls:
         found.append(f"NAME: /{_NAME}/" if calls.surface != "python" else "NAME: PYTHON_DOTTED_NAME")
     if calls.surface == "tagged":
         found += [r"KEY: /[^\s<>\"'=]+/", f"VALUE: /{_without([_escaped(calls.member[2].strip())])}+/"]
@@ -403,8 +407,7 @@ def _terminals(writer: _Writer) -> list[str]:
 
 def _in_quotes(shape: Shape) -> bool:
     """Return whether names of tools stand between the quotes of a JSON string."""
-    calls = shape.calls
-    assert calls is not None
+    calls = shape.calls or _NONE
     before, behind = (calls.middle, calls.call.close) if calls.arguments_first else (calls.call.open, calls.middle)
     return calls.surface == "json" and before.endswith('"') and behind.startswith('"')
 
@@ -489,11 +492,13 @@ def _assistants(writer: _Writer) -> list[str]:
 
     def message(name: str, prefix: str, kept: str) -> None:
         starts = f"{kept}_thinking"
-        said = f"({kept}_answer{_behind(writer, tail)} | {kept}_calling{_behind(writer, calls_tail)})"
+        said = f"{kept}_answer{_behind(writer, tail)}"
+        said = f"({said} | {kept}_calling{_behind(writer, calls_tail)})" if shape.calls else said
         rules.append(f"{name}: {seq(f'={shape.header}', said)}")
         rules.append(f"{kept}_answer: {seq(starts, 'content', f'={closing}', f'={stop}')}")
-        body = _called(writer, calls_closing, f"={calls_stop}")
-        rules.append(f"{kept}_calling: {_calling(writer, _starts(writer, starts), body)}")
+        if shape.calls:
+            body = _called(writer, calls_closing, f"={calls_stop}")
+            rules.append(f"{kept}_calling: {_calling(writer, _starts(writer, starts), body)}")
         rules.extend(_begun(writer, starts, prefix))
 
     message("assistant_message", shape.mid, "past")
@@ -524,7 +529,7 @@ def _behind(writer: _Writer, text: str) -> str:
 
 def _read(writer: _Writer) -> list[str]:
     calls = writer.calls
-    if calls.surface == "tagged":
+    if calls.surface in ("tagged", "none"):
         return []
     return [f"any_arguments: any_{'json_object' if calls.surface == 'json' else 'python_keywords'}"]
 
@@ -556,11 +561,12 @@ def _toml(writer: _Writer) -> str:
     lines += [
         "[stops]",
         f"answer = {_texts([answer_stop] if answer_stop else writer.stops.answers)}",
-        f"calling = {_texts([calls_stop] if calls_stop else writer.stops.calls)}",
+        *([f"calling = {_texts([calls_stop] if calls_stop else writer.stops.calls)}"] if shape.calls else []),
         "",
     ]
     name = "json" if _in_quotes(shape) else "python" if calls.surface == "python" else "raw"
-    lines += ["[payload]", f"surface = {_quoted(calls.surface)}", f"name = {_quoted(name)}", ""]
+    if shape.calls:
+        lines += ["[payload]", f"surface = {_quoted(calls.surface)}", f"name = {_quoted(name)}", ""]
     if calls.separator is not None:
         lines += ["[calls]", 'repeat = "more_calls"', 'next = "next_call"']
         if _has_ids(shape):
