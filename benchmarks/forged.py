@@ -64,7 +64,7 @@ CALLS = (
 )
 SPELLINGS = (  # where the masks leave a choice that a message does not keep: two spellings that say the same
     (r"^\n +", "\n"),  # SentencePiece's space before the first word of ChatGLM3, of which readers take one away
-    ("^<(mm:)?think>(?=</)", ""),  # an empty thought, begun by the prompt or by the model
+    (r"^<(mm:)?think>(\n\n)?(?=</)", ""),  # an empty thought, begun by the prompt or by the model
     # a recipient before the channel of harmony, or behind it
     (r" to=(\S+)<\|channel\|>commentary <", r"<|channel|>commentary to=\1 <"),
     (r"<\|/tool_call\|><\|tool_call\|>", ", "),  # the calls of Phi: in one list, or each alone

@@ -37,7 +37,7 @@ MARKERS = (  # tokens that end a turn, and tokens that begin a call
     "<|end_of_msg|>", "<|close|>",
     "<|end|>", "<|return|>", "<|call|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<turn|>", "<channel|>", "[/THINK]",
     "</think>", "<|eot|>", "<|eom|>", "</assistant>", "<|role_end|>", "<｜hy_eos:opensource｜>", "<end_of_sentence>",
-    "<end_of_turn>", "<start_function_response>",
+    "<end_of_turn>", "<start_function_response>", "<|message_sep|>",
 )  # fmt: skip
 CLOSER, MARKER = 2.0, 4.5  # what is added to their logits
 WEIGHTS = "weights.safetensors"

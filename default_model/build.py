@@ -81,6 +81,7 @@ LATER = (
     # FunctionGemma
     "<start_of_turn>", "<end_of_turn>", "<start_function_call>", "<end_function_call>", "<start_function_response>",
     "<end_function_response>", "<start_function_declaration>", "<end_function_declaration>", "<escape>",
+    "<|role_sep|>", "<|message_sep|>",  # GigaChat
 )  # fmt: skip
 
 # Text that is one token without being special, as in Qwen: the bytes are what a grammar sees.
