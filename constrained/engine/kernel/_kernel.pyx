@@ -1581,7 +1581,7 @@ cdef class IndependentMasks:
 
 cdef enum:
     SMALL_PART = 3           # trie nodes: below this a part costs more than the walk
-    SMALL_BARE_PART = 200    # the same, of a text that may end anywhere: its part has an exit at most nodes
+    SMALL_BARE_PART = 400    # the same, of a text that may end anywhere: its part has an exit at most nodes
 
 
 @final
@@ -2515,7 +2515,7 @@ cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
 cdef enum:
     ADDED = 32          # ticks that it takes to add a context-independent mask
     TRIED = 16          # and to look at a token again
-    MOST_BARE = 2048     # texts without an end of their own that are put off below nodes
+    MOST_BARE = 2_048   # texts without an end of their own that are put off below nodes
     NOTED = 256         # texts put off below a node, from which on each is noted so that none is added twice
 
 
