@@ -18,6 +18,7 @@ from typing import Any
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.analysis import Facts, filled
 from constrained.grammar.ir import Embedded, Literal, Pattern, Productions, Ref, Special, Symbol
+from constrained.grammar.lark import MAX_LENGTH
 from constrained.grammar.lark.match_preference import preferred
 from constrained.grammar.lark.small_alphabet import MARK_POINT
 from constrained.machine import Language, Widened
@@ -25,7 +26,6 @@ from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, in
 from constrained.regex.show import pattern_text
 from constrained.work import Budget, metered, spend, working_on
 
-MAX_LENGTH = 10_000_000  # characters of a text that is written or read
 _WIDTH = 120
 MAX_STATES = 1000  # of a pattern that is printed as rules
 _LINE = 40  # units for a line of a rule: whoever reads it needs more

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from itertools import chain
 from typing import Any
 
 from constrained.errors import ConstrainedError, shown
@@ -298,26 +298,29 @@ def _counted(messages: Sequence[Message], definition: Definition) -> list[Messag
     return found
 
 
-def _joined(first: str, second: str) -> str:
-    """Return two texts as one, in which tokens stay tokens."""
-    return Worded.of([*pieces_of(first), (_GAP, False), *pieces_of(second)])
+def _joined(first: str, *others: str) -> str:
+    """Return texts as one, in which tokens stay tokens."""
+    return Worded.of(chain(pieces_of(first), *([(_GAP, False), *pieces_of(other)] for other in others)))
 
 
 def _led(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with one by the system, first: what it says later is said before the next user's text."""
-    found, later = list[Message](), list[Message]()
+    found, further, later = list[Message](), list[str](), list[Message]()
     for message in messages:
         if message.role in _SYSTEM and message.name is None and len(found) == 1 and found[0].role in _SYSTEM:
-            found[0] = replace(found[0], content=_joined(found[0].content, message.content))
+            further.append(message.content)
         elif message.role in _SYSTEM and message.name is None and found:
             later.append(message)
         elif message.role == "user" and later:
-            said = reduce(_joined, [*(one.content for one in later), message.content])
-            found, later = [*found, replace(message, content=said)], []
+            found.append(replace(message, content=_joined(*(one.content for one in later), message.content)))
+            later = []
         elif message.role == "assistant" and later:
-            found, later = [*found, *_as_users(later), message], []
+            found += [*_as_users(later), message]
+            later = []
         elif message.content or message.tool_calls or message.thoughts or message.role != "assistant":
             found.append(message)
+    if further:
+        found[0] = replace(found[0], content=_joined(found[0].content, *further))
     return [*found, *_as_users(later)]
 
 
@@ -327,15 +330,18 @@ def _as_users(messages: Iterable[Message]) -> list[Message]:
 
 def _merged(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with texts that a user or the assistant says in a row as one."""
-    found: list[Message] = []
+    runs: list[list[Message]] = []
     for message in messages:
-        last = found[-1] if found else message
-        plain = message is not OPENED and not (message.tool_calls or message.thoughts or last.tool_calls)
-        if found and plain and message.role == last.role and message.role in ("user", "assistant"):
-            found[-1] = replace(last, content=_joined(last.content, message.content), stop=message.stop)
+        first = runs[-1][0] if runs else message
+        plain = message is not OPENED and not (message.tool_calls or message.thoughts or first.tool_calls)
+        if runs and plain and message.role == first.role and message.role in ("user", "assistant"):
+            runs[-1].append(message)
         else:
-            found.append(message)
-    return found
+            runs.append([message])
+    return [
+        replace(run[0], content=_joined(*(one.content for one in run)), stop=run[-1].stop) if run[1:] else run[0]
+        for run in runs
+    ]
 
 
 def _apart(messages: Sequence[Message]) -> list[Message]:

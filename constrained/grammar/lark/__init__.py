@@ -13,3 +13,5 @@ def shipped_folder() -> Path:
     """
     package = Path(__file__).parents[2]
     return package / "grammars" if (package / "grammars").is_dir() else package.parent / "grammars"
+
+MAX_LENGTH = 10_000_000  # characters of a text that is read, or written to be read

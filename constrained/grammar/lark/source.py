@@ -38,7 +38,7 @@ from lark.load_grammar import PrepareLiterals
 
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, shown
 from constrained.grammar.ir import Literal, Special
-from constrained.grammar.lark.printer import MAX_LENGTH
+from constrained.grammar.lark import MAX_LENGTH
 from constrained.work import spend
 
 MAX_NESTING = 100  # brackets inside brackets
