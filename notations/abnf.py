@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from lark import Token, v_args
+from lark import Token
 
 from .rules import Part, Reading
 
@@ -33,7 +33,6 @@ _CORE = {
 }  # fmt: skip
 
 
-@v_args(inline=True)
 class Abnf(Reading):
     """That of RFC 5234."""
 

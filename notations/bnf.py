@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lark import Token, v_args
+from lark import Token
 
 from .rules import Part, Reading
 
@@ -48,7 +48,6 @@ _CHARACTER = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]
 _CHARACTER_EBNF = re.compile(r"\\(?:x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))|([^\\])", re.DOTALL)
 
 
-@v_args(inline=True)
 class Gbnf(Reading):
     """llama.cpp's."""
 
@@ -115,7 +114,6 @@ class Gbnf(Reading):
         raise self.refuse(token, f"the macro {token.partition('(')[0].strip()}", "rules, texts and classes")
 
 
-@v_args(inline=True)
 class Ebnf(Gbnf):
     """XGrammar's: more escapes, no dot and no tokens in angle brackets."""
 

@@ -12,7 +12,7 @@ refused.
 
 from __future__ import annotations
 
-from lark import Token, v_args
+from lark import Token
 
 from constrained.regex import Expr, complement, intersect
 
@@ -24,7 +24,6 @@ def without(these: Expr, those: Expr) -> Expr:
     return intersect(these, complement(those))
 
 
-@v_args(inline=True)
 class IsoEbnf(Reading):
     """That of ISO/IEC 14977."""
 

@@ -11,7 +11,9 @@ of Rust's `regex`, which differ from Python's in classes; what only one has is r
 
 **Lexemes.**  llguidance lets a greedy lexeme end only where it cannot go on; here, as in Lark, it ends where the rules
 want.  A text that only the latter takes, ``/a+/ "ab"`` reads "aab", is a widening, and the lexemes where this may
-happen are listed in `widened`.  Where one ends anyway before what it cannot go on with, the two agree.
+happen are listed in `widened`, as are those that a lazy lexeme in their place cuts short.  Where none is listed, both
+agree, but for a lazy lexeme of one character right behind a greedy one, which llguidance 1.9 reads on, against its
+documentation: ``/a+/ x`` with ``x[lazy]: /b|bc/`` takes "abc" there, and only "ab" here.
 
 **Blanks.**  What is ignored may stand around every lexeme.  llguidance takes none before the first nor, where
 nothing can follow, behind the last; this is listed.
@@ -31,16 +33,16 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
-from lark import Token, v_args
+from lark import Token
 
-from constrained.errors import GrammarError
+from constrained.errors import ConstrainedError, GrammarError
 from constrained.grammar.compose import of_machine
 from constrained.grammar.ir import Literal, Productions, Ref, Symbol, name_of
 from constrained.grammar.lark.reader import _grammar as quoted_source
 from constrained.grammar.lark.reader import read as read_lark
 from constrained.grammar.lark.source import LarkText
 from constrained.machine import Widened
-from constrained.regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, literal, parse_python
+from constrained.regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal, parse_python
 from constrained.regex.charset import Ranges, category, normal, unicode_property, union
 from constrained.regex.charset import intersect as intersect_ranges
 from constrained.work import spend
@@ -102,7 +104,6 @@ def same(expr: Expr) -> Expr:
     return expr
 
 
-@v_args(inline=True)
 class LlguidanceLark(Reading):
     """That of llguidance."""
 
@@ -278,8 +279,12 @@ class LlguidanceLark(Reading):
     def json(self, token: Token) -> Part:
         from constrained.schema.embedding import machine_of
 
-        schema = self._values[token.start_pos or 0]
-        return self._lexeme(self.part(token, "json", of_machine(machine_of(schema, None, {}))))
+        try:
+            machine = machine_of(self._values[token.start_pos or 0], None, {})
+        except ConstrainedError as error:
+            where = f" at {error.where}" if error.where else ""
+            raise self.error(token, f"{error.what}{where}: {error.because}", error.instead) from error
+        return self._lexeme(self.part(token, "json", of_machine(machine)))
 
     def quotes(self, token: Token) -> Part:
         value = self._values[token.start_pos or 0]
@@ -328,10 +333,19 @@ def longer(
     for name, expr in terminals.known.items():
         behind = union(*(begins[other] for other in follow[name]))
         rivals = {name}.union(*(place for place in places if name in place))
+        because = None
         if name not in lazy and behind and any(_goes_on(expr, terminals.known[rival], behind) for rival in rivals):
             because = "llguidance lets it end only where it, or another lexeme in its place, cannot go on"
+        elif any(_begins_with(expr, terminals.known[rival]) for rival in rivals & lazy - {name}):
+            because = "llguidance takes a lazy lexeme in its place as soon as that ends"
+        if because is not None:
             found.append(Widened(f"lexeme {names.get(name, name)}", "longest match", because))
     return found
+
+
+def _begins_with(one: Expr, other: Expr) -> bool:
+    """Say whether a text of the one language begins with one of the other."""
+    return not is_empty(intersect(one, concat(other, ANY_TEXT)))
 
 
 def _first(expr: Expr) -> Ranges:

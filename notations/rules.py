@@ -22,8 +22,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
 
-from lark import Lark, Token, Transformer_NonRecursive, UnexpectedInput, v_args
-from lark.exceptions import VisitError
+from lark import Lark, Token, Tree, UnexpectedInput
 
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, shown
 from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Rule
@@ -130,8 +129,7 @@ class Translated:
         return GrammarError(what, where=self.shown(at), because=because, instead=instead)
 
 
-@v_args(inline=True)
-class Reading(Transformer_NonRecursive[Any, Any]):
+class Reading:
     """Trees of a notation → Lark text.  A subclass says how the notation writes texts, classes and names."""
 
     notation = ""
@@ -139,7 +137,6 @@ class Reading(Transformer_NonRecursive[Any, Any]):
     ends = ""  # what Lark text may stand behind the whole
 
     def __init__(self, text: str, file: str | None, specials: Collection[str], start: str | None) -> None:
-        super().__init__()
         self._start = start
         self._text, self._specials = text, frozenset(specials)
         self.out = Translated(self.notation, "", [], {}, self._specials, file=file)
@@ -164,9 +161,8 @@ class Reading(Transformer_NonRecursive[Any, Any]):
         if key not in self._names:
             stem = re.sub(r"[^a-z0-9]+", "_", key.lower()).strip("_")
             stem = stem if stem[:1].isalpha() else f"r_{stem}"
-            taken = {*self.out.names, *([] if self._start == key else ["start"])}
             found, number = stem, 0
-            while found in taken:
+            while found in self.out.names or found == "start" and key != self._start:
                 number += 1
                 found = f"{stem}_{number}"
             self._names[key] = found
@@ -180,7 +176,27 @@ class Reading(Transformer_NonRecursive[Any, Any]):
             name += "x"
         return self.lark_name(name)
 
+    def _value(self, tree: Any) -> Any:
+        """Return what the method of a tree's name makes of its children; trees may be deeper than Python's stack."""
+        todo: list[tuple[Any, list[Any], Any]] = [(tree, [], iter(tree.children))]
+        while True:
+            node, made, left = todo[-1]
+            child = next(left, None)
+            if isinstance(child, Tree):
+                todo.append((child, [], iter(child.children)))
+            elif child is not None:
+                made.append(child)
+            else:
+                todo.pop()
+                value = getattr(self, node.data)(*made)
+                if not todo:
+                    return value
+                todo[-1][1].append(value)
+
     # -- trees ---------------------------------------------------------------------------------------------------------
+
+    def start(self, *_: None) -> None:
+        """All rules are defined."""
 
     def rule(self, name: Token, *rest: Any) -> None:
         self.define(name, rest[-1])
@@ -318,7 +334,7 @@ class Reading(Transformer_NonRecursive[Any, Any]):
     # -- the whole -----------------------------------------------------------------------------------------------------
 
     def read(self) -> None:
-        self.transform(self._tree(self._text))
+        self._value(self._tree(self._text))
         while lacking := [name for name in self._used if name not in self._rules and name not in self.out.parts]:
             for name in lacking:
                 self._add(name)
@@ -330,7 +346,7 @@ class Reading(Transformer_NonRecursive[Any, Any]):
             near = get_close_matches(str(token), [self.out.names[known] for known in self._defined], 1)
             instead = f"did you mean '{near[0]}'?" if near else None
             raise self.error(token, f"rule '{token}' is used but not defined", instead)
-        self.transform(self._tree(definition))
+        self._value(self._tree(definition))
         for added in list(self._defined)[last:]:
             self._defined[added] = place(token)
             self._rules[added] = [part._replace(at=place(token)) for part in self._rules[added]]
@@ -392,11 +408,8 @@ def translate(
         spend(20 * len(text))
         found = reading(text, file, specials, start)
         found.out.parts.update(define or {})
-        try:
-            found.read()
-            return found.translated()
-        except VisitError as error:
-            raise error.orig_exc from None
+        found.read()
+        return found.translated()
 
 
 @cache

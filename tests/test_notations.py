@@ -105,6 +105,7 @@ def test_lark_as_llguidance(name):
     ('start: "if" x | ID\nx: "x"\nID: /[f-x]+/', "ifx", ['lexeme "if"']),
     ('start: "a" "b"+\n%ignore /[ ]/', "ab ", ["%ignore"]),
     ('start: "a" "b"?\n%ignore /[ ]/\n%llguidance {"allow_initial_skip": true}', "ab ", ["%ignore"]),
+    ('start: "b"+ x "a"*\nx[lazy]: /[ab]*c|b/', "abc", ['lexeme "b"']),
     ('start: /[ab]+/ "a" | "b"', "ab", ["lexeme /[ab]+/"]),
 ])  # fmt: skip
 def test_what_llguidance_reads_on_is_listed_and_only_ever_wider(text, alphabet, pointers):
@@ -200,6 +201,7 @@ def test_a_constraint_of_an_imported_grammar_can_be_saved(tmp_path):
     ("llguidance", 'start: /a(?=b)/', "line 1 column 8", "(?=b) is not read"),
     ("llguidance", 'start: A\nA: "a" A', "line 2 column 1", "without recursion"),
     ("llguidance", 'start: %json {"type": }', "line 1 column 8", "no JSON"),
+    ("llguidance", 'start: "a" %json {"type": 5}', "line 1 column 12", "type"),
     ("llguidance", 'start: "a"\nx{p}: p', "line 2 column 1", "parameters of rule 'x'"),
     ("llguidance", '%llguidance {"skip_repetition": "once"}\nstart: "a"', "line 1 column 1", "skip_repetition"),
 ])  # fmt: skip
