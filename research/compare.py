@@ -18,7 +18,9 @@ Rutten 2013, Coinductive proof techniques for language equivalence.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +32,8 @@ from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.machine import END, State
 from constrained.work import metered, spend, working_on
 
-from .texts import letters_of
+from .derive import derive
+from .texts import letters_of, reads, symbols
 from .words import Letter, length_of, spelled
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 Term = frozenset[Config]  # a sum of products, before calls are followed; none: nothing goes on so
 Pair = tuple[Term, Term]
 MOST_FACTORS = 8
+DRAWN = 200  # texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +96,48 @@ def differences(first: Grammar, second: Grammar, up_to: int | None = None) -> tu
     """Compare two grammars in both directions: `word` of the one is a shortest text that only the first takes, that of
     the other one that only the second takes.  Letters: bytes, and the special tokens of both.
 
+    Where the work does not go far, `DRAWN` texts of each are tried in the other, too: what they show may be no shortest
+    text.
+
     Raises: as `language_equal`.
     """
     letters = letters_of(sorted(first.specials | second.specials))
     one, two, both = (compile_grammar(grammar, letters) for grammar in (first, second, first | second))
     found = language_equal(one, two, up_to)
     if found:
-        return found, found
+        known = found.complete or up_to is not None
+        return (found, found) if known else (_drawn(one, two, found), _drawn(two, one, found))
     if found.first_has_it:
         return found, language_equal(both, one, up_to)
     return language_equal(both, two, up_to), found
+
+
+def _drawn(one: CompiledGrammar, two: CompiledGrammar, found: Comparison) -> Comparison:
+    """Return a comparison with a text that only the first constraint takes, if one of those that are drawn is such."""
+    rng = Random(0)
+    for size in (20, 60):
+        for _ in range(DRAWN // 2):
+            with metered():
+                try:
+                    word = symbols(derive(one, rng, size, {}), sorted(one.vocabulary.special))
+                    known = reads(two, word)
+                except ConstrainedError:  # nothing as short is found, or it takes too much work
+                    continue
+            if not known:
+                return replace(found, equal=False, symbols=_shorter(word, one, two), first_has_it=True)
+    return found
+
+
+def _shorter(word: list[Letter], one: CompiledGrammar, two: CompiledGrammar) -> tuple[Letter, ...]:
+    """Return what is left of a text that only the first constraint takes without symbols that can be left out."""
+    at = len(word)
+    with suppress(LimitExceeded), metered():
+        while at:
+            at -= 1
+            less = word[:at] + word[at + 1 :]
+            if reads(one, less) and not reads(two, less):
+                word, at = less, len(less)
+    return tuple(word)
 
 
 class _Compared:

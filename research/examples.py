@@ -46,6 +46,7 @@ _KEYS = {
 _OF_EXAMPLE = {
     "text": str, "valid": bool, "strict": bool, "reading": (dict, list), "kind": str, "tools": list, "options": dict,
 }  # fmt: skip
+_SAID = {str: "a text", list: "a list", bool: "true or false", dict: "a table"}
 _OF_FORMATS = ("strict", "kind", "tools", "options")
 _BLOCK = re.compile(
     r"^(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=fence)[`~]*[ \t]*$", re.MULTILINE | re.DOTALL
@@ -142,7 +143,9 @@ def _check(given: Mapping[str, Any], keys: Mapping[str, Any], where: str) -> Non
         if key not in keys:
             raise ConstrainedError(f"unknown key '{key}'", where=where, instead=f"one of: {', '.join(keys)}")
         if not isinstance(value, keys[key]):
-            raise ConstrainedError(f"{key} is {shown(value)}", where=where, instead=f"a value of type {keys[key]}")
+            kinds = keys[key] if isinstance(keys[key], tuple) else (keys[key],)
+            instead = " or ".join(_SAID[kind] for kind in kinds)
+            raise ConstrainedError(f"{key} is {shown(value)}", where=where, instead=instead)
 
 
 def _listed(content: Mapping[str, Any], path: Path, lines: list[int]) -> Iterator[Example]:

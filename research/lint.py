@@ -274,7 +274,8 @@ def _ambiguous(source: Source, by_length: _Derivations) -> Iterator[Finding]:
         compared = source.generated is None or name in source.generated
         if text is not None and owner is not None and owner not in told and compared:
             told.add(owner)
-            yield Finding("ambiguous", source.place(name), f"'{source.name(owner)}' derives {text!r} in two ways")
+            part = "" if name == owner else "a part of "
+            yield Finding("ambiguous", source.place(name), f"{part}'{source.name(owner)}' derives {text!r} in two ways")
 
 
 class _Derivations:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+import re
+from functools import cache
+from itertools import product
 
 import pytest
 
@@ -16,6 +20,15 @@ from constrained.cli import run
 from constrained.grammar import Grammar
 
 LIST = 'root ::= "[" (item ("," item)*)? "]"\nitem ::= [0-9]{1,3} | "x"\n'
+JSON = r"""
+root   ::= ws value ws
+value  ::= ws (object | array | string | number) ws
+object ::= "{" ws (string ws ":" ws value ws ("," ws string ws ":" ws value ws)*)? "}"
+array  ::= "[" ws (value ws ("," ws value ws)*)? "]"
+string ::= "\"" ([^"\\\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))* "\""
+number ::= "-"? ([0-9] | [1-9] [0-9]+) ("." [0-9]+)? ([eE] [-+]? [0-9]+)?
+ws ::= [ \t\n\r]*
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -229,3 +242,46 @@ def test_coverage(folder, capsys):
     capsys.readouterr()
     assert run(["coverage", "hermes", "texts.txt", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["entries"][0]["place"].endswith("hermes.lark line 13 column 17")
+
+
+def test_ambiguity_is_what_counting_derivations_finds(folder):
+    """Rules that begin with a letter or use later ones only, so that derivations can be counted by going through a text."""
+    picks = random.Random(7)
+    names = ["start", "x", "y"]
+    for _ in range(60):
+        rules = {name: [[picks.choice(["a", "b", *names[at + 1 :]]), *(picks.choice(["a", "b", *names]) for _ in range(picks.randrange(3)))]
+                        for _ in range(picks.randint(1, 3))] for at, name in enumerate(names)}  # fmt: skip
+        rules = {name: [parts for at, parts in enumerate(found) if parts not in found[:at]] for name, found in rules.items()}
+        shown = {name: " | ".join(" ".join(f'"{part}"' if part in "ab" else part for part in parts) for parts in found) for name, found in rules.items()}
+        (folder / "rules.lark").write_text("".join(f"{name}: {found}\n" for name, found in shown.items()))
+
+        def ways(parts, text, rules=rules):
+            if not parts:
+                return text == ""
+            if parts[0] in "ab":
+                return ways(parts[1:], text[1:]) if text[:1] == parts[0] else 0
+            splits = range(1, len(text) - len(parts) + 2)
+            return sum(ways(parts[1:], text[cut:]) * count for cut in splits if (count := rule_ways(parts[0], text[:cut])))
+
+        @cache
+        def rule_ways(name, text, rules=rules):
+            return sum(ways(parts, text) for parts in rules[name])
+
+        try:
+            found = lint(Source.of_file("rules.lark"), checks=["ambiguous"])
+        except c.GrammarError:  # no rule ends
+            continue
+        told = {finding.what.split("'")[1]: finding.what.split("'")[3] for finding in found.findings}
+        assert all(rule_ways(name, text) > 1 for name, text in told.items()), (shown, told)
+        words = ["".join(word) for size in range(1, 5) for word in product("ab", repeat=size)]
+        twice = [(name, word) for name in rules for word in words if rule_ways(name, word) > 1]
+        assert bool(told) >= bool(twice), (shown, twice[:3])
+
+
+def test_what_the_work_does_not_reach_is_drawn(folder, capsys):
+    (folder / "json.gbnf").write_text(JSON)
+    (folder / "other.gbnf").write_text(JSON.replace("[-+]?", "[-]?"))
+    assert run(["compare", "json.gbnf", "other.gbnf"]) == 1
+    first, last = capsys.readouterr().out.splitlines()
+    assert last == "not equal"
+    assert re.fullmatch(r"only json.gbnf takes '\d[eE]\+\d', which may not be the shortest", first), first

@@ -30,7 +30,7 @@ from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
 from constrained.integrations.ray_data import is_unread
 from constrained.notations import NOTATIONS, SUFFIXES, translated
-from constrained.research.compare import Comparison, differences
+from constrained.research.compare import DRAWN, Comparison, differences
 from constrained.research.coverage import lines_of, rule_coverage, schema_coverage
 from constrained.research.examples import read_examples
 from constrained.research.lint import CHECKS
@@ -223,9 +223,11 @@ def compare(
     else:
         for file, one in zip(files, found, strict=True):
             if not one:
-                typer.echo(f"only {file} takes {_text_of(one)!r}")
+                shortest = "" if one.complete else ", which may not be the shortest"
+                typer.echo(f"only {file} takes {_text_of(one)!r}{shortest}")
         unsure = [one.up_to for one in found if one and not one.complete and one.up_to is not None]
-        end = f", as far as texts of {min(unsure)} bytes" if unsure else ""
+        drawn = "" if up_to is not None else f" and {DRAWN} random ones of each"
+        end = f", as far as texts of {min(unsure)} bytes{drawn}" if unsure and all(found) else ""
         typer.echo(("equal" if all(found) else "not equal") + end)
     if not all(found):
         raise typer.Exit(1)
