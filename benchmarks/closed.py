@@ -159,14 +159,20 @@ def only_union(schemas: Sequence[dict[str, Any]]) -> list[Any] | None:
     return members
 
 
+def meets(value: Any, member: Any, root: dict[str, Any]) -> bool:
+    """Return whether a value is valid for a part of the document."""
+    document = {word: part for word, part in root.items() if word in ("$schema", "$defs", "definitions")}
+    return bool(DRAFTS[root["$schema"]]({**document, "allOf": [member]}).is_valid(value))
+
+
 def unnamed(value: Any, schemas: Sequence[Any], root: dict[str, Any], noted: Set[str]) -> Iterator[str]:
     """Yield the keys inside a value that no schema names, of those that may apply to the same object, and no note."""
     around = applied(schemas, root, ALWAYS) if isinstance(value, dict) else []
     union = only_union(around)
-    if union is not None:
+    if union is not None:  # a key is named where some member that the value meets names it
         required = {key for schema in around for key in wanted(schema)}
-        found = [[key for key in unnamed(value, [member], root, noted) if key not in required] for member in union]
-        yield from min(found, key=len)
+        found = [{*unnamed(value, [member], root, noted)} - required for member in union if meets(value, member, root)]
+        yield from sorted(set.intersection(*found)) if found else ()
         return
     here = applied(schemas, root, (*PARTS, "if"))
     if isinstance(value, list):
