@@ -47,6 +47,7 @@ class KnownPrefix:
     untried: int  # how many these are
     drawn: dict[int, tuple[float, float]] = field(default_factory=dict)
     # token → its probability, and a bound of that with which the text after it ends as a word
+    after: dict[int, KnownPrefix] = field(default_factory=dict)  # by the next token
 
     @property
     def bound(self) -> float:
@@ -68,7 +69,7 @@ class Aligned:
     ) -> None:
         self._constraint, self._next_token, self._prompt = constraint, next_token, list(prompt)
         self._budget, self._chance = max_new_tokens, np.random.default_rng(seed)
-        self._nodes: dict[tuple[int, ...], KnownPrefix] = {}
+        self._above = KnownPrefix(0.0, 0)  # what all words begin behind
         self._recent: OrderedDict[tuple[int, ...], tuple[npt.NDArray[np.int64], Floats]] = OrderedDict()
 
     def draw(self) -> list[int]:
@@ -76,9 +77,9 @@ class Aligned:
 
         Raises: LimitExceeded: no word has so few tokens.  NothingAllowed: the model gives all of them probability 0.
         """
-        matcher, path = self._matcher(), list[tuple[KnownPrefix, int]]()
+        matcher, path, node = self._matcher(), list[tuple[KnownPrefix, int]](), self._above
         while not self._ended(matcher):
-            node = self._node(matcher)
+            node = self._node(matcher, node)
             token = self._drawn(node, matcher)
             path.append((node, token))
             matcher.advance(token)
@@ -90,9 +91,9 @@ class Aligned:
 
     def probability(self, tokens: Sequence[int]) -> float:
         """Return the probability that the next draw gives this word; it learns nothing from being asked."""
-        matcher, found = self._matcher(), 1.0
+        matcher, found, node = self._matcher(), 1.0, self._above
         for token in tokens:
-            node = self._node(matcher)
+            node = self._node(matcher, node)
             probability, behind = node.drawn.get(token, (None, 1.0))
             if probability is None:
                 allowed, given = self._distribution(matcher)
@@ -137,11 +138,13 @@ class Aligned:
             and not self._distribution(matcher)[0].size
         )
 
-    def _node(self, matcher: Matcher) -> KnownPrefix:
-        known = self._nodes.get(matcher.tokens)
+    def _node(self, matcher: Matcher, above: KnownPrefix) -> KnownPrefix:
+        """Return what is known after some tokens; above: the same before the last of them."""
+        last = matcher.tokens[-1] if matcher.tokens else -1
+        known = above.after.get(last)
         if known is None:
             tokens, given = self._distribution(matcher)
-            known = self._nodes[matcher.tokens] = KnownPrefix(float(given.sum()), len(tokens))
+            known = above.after[last] = KnownPrefix(float(given.sum()), len(tokens))
         return known
 
     def _distribution(self, matcher: Matcher) -> tuple[npt.NDArray[np.int64], Floats]:

@@ -345,7 +345,10 @@ def test_a_node_of_the_tree_is_small():
     sampler = aligned.Aligned(constraint_of("([0-9]+ ){0,9}", vocabulary), lambda _: np.full(size + 1, -np.log(size + 1)), [], max_new_tokens=9)
     for _ in range(30):
         sampler.draw()
-    assert max(len(node.drawn) for node in sampler._nodes.values()) <= 30 < len(sampler._nodes)
+    nodes = [sampler._above]
+    for node in nodes:
+        nodes += node.after.values()
+    assert max(len(node.drawn) for node in nodes) <= 30 < len(nodes)
     assert len(sampler._recent) <= aligned.RECENT
 
 
