@@ -213,6 +213,11 @@ CONFLICTS = [
         "the key 'b' is required at #/$defs/other and excluded at #/allOf/0",
     ),
     (
+        {"minProperties": 1, "allOf": [CLOSED, {"properties": {"b": {}}, "additionalProperties": False}]},
+        "#",
+        "1 or more keys are required at #, and allowed only 'a' at #/allOf/0 and only 'b' at #/allOf/1",
+    ),
+    (
         CLOSED | {"required": ["b"]},
         "#",
         "the key 'b' is required and not among the properties",

@@ -5,8 +5,9 @@ allows no value: the innermost place that must be filled and cannot, and the key
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from constrained.errors import SchemaError
@@ -38,6 +39,7 @@ from constrained.schema.values import (
 # Why there is no value
 # ======================================================================================================================
 
+_OUTSIDE = '"unevaluatedProperties": false beside "allOf", for "additionalProperties": false inside it'
 _NOTES = frozenset(
     """$schema $id id $anchor $dynamicAnchor $recursiveAnchor $defs definitions title description default examples
     $comment""".split()
@@ -115,9 +117,22 @@ def _closed_out(node: Node) -> tuple[str, str] | None:
                 if part is closed:
                     because = f"the key {name!r} is required and not among the properties"
                     return because, f'"properties": {{"{name}": schema}}'
-                instead = '"unevaluatedProperties": false beside "allOf", for "additionalProperties": false inside it'
-                return f"the key {name!r} is required at {part.pointer} and excluded at {closed.pointer}", instead
-    return None
+                return f"the key {name!r} is required at {part.pointer} and excluded at {closed.pointer}", _OUTSIDE
+    return _too_few_keys(parts)
+
+
+def _too_few_keys(parts: Sequence[Node]) -> tuple[str, str] | None:
+    """Return which members allow too few keys together; None: it is not so."""
+    asking = max(parts, key=lambda part: part.schema.get("minProperties", 0))
+    closed = {
+        part.pointer: part.schema.get("properties", {}) for part in parts
+        if part.schema.get("additionalProperties") is False and "patternProperties" not in part.schema
+    }
+    shared = set.intersection(*map(set, closed.values())) if len(closed) > 1 else ()
+    if len(closed) < 2 or len(shared) >= (least := asking.schema.get("minProperties", 0)):
+        return None
+    allowed = [f"only {', '.join(map(repr, islice(keys, 5)))} at {place}" for place, keys in islice(closed.items(), 5)]
+    return f"{least} or more keys are required at {asking.pointer}, and allowed {' and '.join(allowed)}", _OUTSIDE
 
 
 def _applied(node: Node) -> list[Node]:
