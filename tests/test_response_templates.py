@@ -14,8 +14,10 @@ from constrained.errors import UnsupportedExport
 from constrained.formats import Message, ToolCall
 
 REFUSED = {
-    "chatglm3": "Python's calls", "pythonic": "Python's calls", "cohere-xml": "nested in tags", "minimax-m3": "nested in tags",
-    **dict.fromkeys(("llama-3.1", "llama-3.2", "llama-3.3"), "nothing but its JSON"), "llama3.1-builtin": "no calls of tools",
+    "chatglm3": "Python's calls", "pythonic": "Python's calls", "cohere-xml": "nested in tags",
+    "minimax-m3": "nested in tags",
+    **dict.fromkeys(("llama-3.1", "llama-3.2", "llama-3.3"), "nothing but its JSON"),
+    "llama3.1-builtin": "no calls of tools",
     "functionary-3.2": "no token ends a text",
 }  # fmt: skip
 
@@ -39,7 +41,8 @@ def test_every_format_has_one_or_says_why_not():
         assert because in refused[name]
 
 
-READ = [  # a format of each kind of call: JSON in tags, a list, between tokens, tags, tags with types, bare keys, channels
+# A format of each kind of call: JSON in tags, a list, between tokens, tags, tags with types, bare keys, channels.
+READ = [
     "hermes", "command-r7b", "deepseek-r1", "qwen3.5", "kimi-k3", "gemma-4", "gpt-oss", "mistral-v11", "deepseek-v4",
 ]  # fmt: skip
 TURNS = [
@@ -81,3 +84,119 @@ def test_the_command_prints_it(capsys):
     assert json.loads(capsys.readouterr().out) == exported("hermes")
     assert run(["show", "--format", "pythonic", "--to", "response_template"]) == 2
     assert "Python's calls" in capsys.readouterr().err
+
+
+# -- response templates as formats -------------------------------------------------------------------------------------
+
+TAGS = {
+    "defaults": {"role": "assistant"}, "start_anchor": "<|a|>",
+    "fields": {
+        "thinking": {"open": "<think>", "close": "</think>"},
+        "tool_calls": {
+            "open_pattern": r"\s*<call name=\"(?P<name>[^\"]+)\">", "close_pattern": r"\s*</call>", "repeats": True,
+            "content": "xml-inline",
+            "content_args": {"tag_pattern": r"<arg (?P<key>\w+)>(?P<value>.*?)</arg>"},
+            "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}},
+        },
+        "content": {"close_pattern": r"\s*(?:<\|end\|>|<\|stop\|>)"},
+    },
+}  # fmt: skip
+OBJECTS = {
+    "start_anchor": "<|a|>",
+    "fields": {
+        "tool_calls": {
+            "open": "<|calls|>", "close": "<|/calls|>", "content": "json", "transform_each": True,
+            "transform": {"function": {"name": "{tool}", "arguments": "{with}"}},
+        },
+        "content": {"open": "<|say|>", "close": ["<|/say|>", "<|end|>"]},
+    },
+}  # fmt: skip
+BARE = {
+    "start_anchor": "<|a|>",
+    "fields": {
+        "tool_calls": {
+            "open_pattern": r"<\|call\|>(?P<name>\w+)", "close": "<|/call|>", "repeats": True, "content": "json",
+            "content_args": {"unquoted_keys": True, "string_delims": [["<|q|>", "<|q|>"]]},
+            "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}},
+        },
+        "content": {"close": "<|end|>"},
+    },
+}  # fmt: skip
+WRITTEN = [  # a response template, a message, its turn
+    (TAGS, Message("", [ToolCall("f", {"s": "123", "i": 4})]),
+    '<call name="f"><arg s>123</arg><arg i>4</arg></call><|end|>'),
+    (TAGS, Message("So", [ToolCall("now", {})], thoughts={"reasoning": "Hm"}),
+    '<think>Hm</think>So<call name="now"></call><|end|>'),
+    (OBJECTS, Message("", [ToolCall("f", {"s": "a"}), ToolCall("now", {})]),
+    '<|calls|>[{"tool": "f", "with": {"s": "a"}}, {"tool": "now", "with": {}}]<|/calls|><|end|>'),
+    (OBJECTS, Message("So."), "<|say|>So.<|/say|><|end|>"),
+    (BARE, Message("", [ToolCall("f", {"s": 'a"', "o": {"k": None}})]),
+    '<|call|>f{s:<|q|>a"<|q|>,o:{k:null}}<|/call|><|end|>'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "message", "turn"), WRITTEN)
+def test_a_response_template_is_a_format_whose_turns_transformers_reads(template, message, turn, host):
+    chat = ChatFormat.from_response_template(template)
+    assert chat.write(message, laboratory.TOOLS) == turn
+    read = chat.parse(turn, laboratory.TOOLS, strict=True)
+    assert (read.content, read.tool_calls, read.thoughts) == (message.content, message.tool_calls, message.thoughts)
+    host.open("transformers", chat, template)
+    found = host.read(turn, (1,), bool(message.thoughts))
+    assert found.calls == [(call.name, call.arguments) for call in message.tool_calls]
+    assert (found.content or "") == message.content
+
+
+def test_what_its_patterns_match_is_read():
+    chat = ChatFormat.from_response_template(TAGS)
+    loose = '<think>Hm</think>\n\nSo\n<call name="f">\n<arg s>1</arg>\n</call>\n<|stop|>'
+    message = chat.parse(loose, laboratory.TOOLS)
+    assert message.tool_calls == [ToolCall("f", {"s": "1"})] and message.stop == "<|stop|>" and message.repairs
+    assert chat.stop == ("<|end|>", "<|stop|>") and dict(chat.doubts).keys() == {"conversations"}
+
+
+def changed(**fields):
+    return {**TAGS, "fields": {**TAGS["fields"], **{name: {**TAGS["fields"][name], **field} for name,
+    field in fields.items()}}}
+
+
+WRONG = [
+    (changed(tool_calls={"content": "kv-lines"}), "kv-lines"), (changed(tool_calls={"open_pattern": "a.*?(?P<name>b)"}),
+    r"\.\*\?"),
+    (changed(content={"close_pattern": r"\s*$"}), "no token ends a turn"), ({}, "no fields"),
+    (changed(tool_calls={"transform": "{content.x}"}), "its transform"),
+    ({**TAGS, "fields": {**TAGS["fields"], "plan": {"open": "<plan>", "close": "</plan>"}}}, "thinking, plan"),
+    (object(), "no response_template"),
+    (changed(tool_calls={"content_args": {"tag_pattern": "(?P<value>a)(?P<key>b)"}}), "a key and a value"),
+    (changed(thinking={"open": []}), "opens or closes a thought"),
+    (changed(tool_calls={"open_pattern": "(?:a(?P<name>b)"}), "not closed|named group"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "because"), WRONG)
+def test_what_no_format_says_is_refused(template, because):
+    with pytest.raises(c.GrammarError, match=because):
+        ChatFormat.from_response_template(template)
+
+
+class Tokenizer:
+    """What is asked of a tokenizer of transformers."""
+
+    name_or_path, eos_token, all_special_tokens, chat_template = "acme/model-1", "<|end|>", ["<|end|>", "<|a|>"], None
+
+    def __init__(self, template):
+        self.response_template = template
+
+
+def test_a_tokenizer_names_the_format_and_its_tokens():
+    chat = ChatFormat.from_response_template(Tokenizer(TAGS))
+    assert (chat.name, chat.stop) == ("model-1", ("<|end|>",))
+
+
+def test_a_saved_format_reads_the_same(tmp_path):
+    chat = ChatFormat.from_response_template(OBJECTS)
+    again = ChatFormat.load(chat.save(tmp_path))
+    turn = WRITTEN[2][2]
+    assert again.parse(turn, laboratory.TOOLS).tool_calls == chat.parse(turn, laboratory.TOOLS).tool_calls
+    with pytest.raises(UnsupportedExport, match="where a turn begins"):
+        again.grammar().to_response_template()

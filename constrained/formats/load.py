@@ -124,6 +124,20 @@ class ChatFormat:
 
         return derive(given, cls.load, special, stop).format
 
+    @classmethod
+    def from_response_template(cls, given: Any, *, stop: Any = None) -> ChatFormat:
+        """Return the format whose turns a response template of transformers reads.
+
+        given: the dict, or a tokenizer that has one; with its chat template the format is derived from that, and what
+        the response template reads otherwise is listed in `doubts`.  stop: the tokens that end a turn, where the
+        response template closes no text with one.
+
+        Raises: GrammarError: it says what no format here has; with the key.
+        """
+        from constrained.formats.templates.regions import from_regions
+
+        return from_regions(given, cls.load, stop, cls.from_template)
+
     @property
     def doubts(self) -> tuple[tuple[str, str], ...]:
         """Of a derived format, what its template does otherwise or does not say: (what, how)."""

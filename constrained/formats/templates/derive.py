@@ -460,7 +460,7 @@ def derive(
     except Unexplained as error:
         raise _refused(template, error.because, error.messages) from error
     template = probing.template
-    chat = _loaded(pair, load)
+    chat = loaded(pair, load)
     kept = replace(shape, words=shape.words if shape.words and tells_alike(chat, template, shape) else None)
     kept = replace(kept, closed=shape.closed if _goes_on(chat, shape.closed) else "")
     if kept != shape:
@@ -471,7 +471,7 @@ def derive(
             probing.doubts["thinking switched off"] = because
         shape = kept
         pair = pair_of(shape, template, _stop_of(stop))
-        chat = _loaded(pair, load)
+        chat = loaded(pair, load)
     _check_prompt(chat, template, shape)
     markers = (*chat.definition.tokens.values(), *chat.definition.markers)
     proof = prove(chat, template, shape, (markers, probing.odd, stripped), conversations)
@@ -484,7 +484,7 @@ def derive(
         doubts["conversations"] = f"the template refuses {proof.refused} of {conversations} random ones"
     if proof.escaped:
         doubts["escapes in arguments"] = "here strings escape signs that the template prints, the same values"
-    return Derivation(_loaded(pair.with_doubts(doubts), load), proof, replace(shape, doubts=tuple(doubts.items())))
+    return Derivation(loaded(pair.with_doubts(doubts), load), proof, replace(shape, doubts=tuple(doubts.items())))
 
 
 def _calling(probing: Probing, shape: Shape) -> Shape:
@@ -506,7 +506,8 @@ def _stop_of(stop: Any) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _loaded(pair: Pair, load: Load) -> ChatFormat:
+def loaded(pair: Pair, load: Load) -> ChatFormat:
+    """Return the format of a pair of files."""
     with TemporaryDirectory() as folder:
         for name, text in pair.files.items():
             (Path(folder) / name).write_text(text, encoding="utf-8")

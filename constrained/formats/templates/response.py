@@ -50,7 +50,7 @@ class _Probing:
     def __init__(self, chat: ChatFormat) -> None:
         self.chat, self.definition = chat, chat.definition
         names = sorted({*chat.tokens.values(), *chat.definition.markers}, key=len, reverse=True)
-        self.token = re.compile("|".join([*map(_plain, names), r"</?[\w:｜ ]+", r"[\s\S]"]))
+        self.token = re.compile("|".join([*map(pattern_of, names), r"</?[\w:｜ ]+", r"[\s\S]"]))
         self.end = ""  # what closes all calls of a turn
         self.several = self.definition.repeat is not None
         self.kinds = self.definition.thoughts if self.definition.generates_thoughts else {}
@@ -113,7 +113,7 @@ class _Probing:
         stops = [*self.chat.stop]
         opens = dict.fromkeys(before.lstrip() for before, _ in around)
         if "" in opens:
-            ends = "|".join(map(_plain, [*([self.end] if self.end else []), *stops]))
+            ends = "|".join(map(pattern_of, [*([self.end] if self.end else []), *stops]))
             return {"close_pattern": rf"\s*(?:{ends})", "content": "text"}
         closes = dict.fromkeys(self.first(behind) for _, behind in around if behind.strip())
         return {"open": [*opens], "close": [*closes, *stops], "content": "text"}
@@ -179,12 +179,12 @@ class _Probing:
         middles = [text[keys[0] + 3 : values[0]]]
         for schema, value in _OTHERS:
             other = self.called({_KEYS[0]: value, _KEYS[1]: _VALUES[1]}, schema) or ""
-            found = re.search(f"{_KEYS[0]}(.*?){_plain(json.dumps(value) + closing)}", other, re.DOTALL)
+            found = re.search(f"{_KEYS[0]}(.*?){pattern_of(json.dumps(value) + closing)}", other, re.DOTALL)
             middles += [found[1]] if found else []
         spans = [(start, text.index(_VALUES[1], start) + 3 + len(closing)) for start in names]
         spans = [(text.index(_KEYS[0], start) - len(opening), end) for start, end in spans]
         key, middle = f"(?P<key>{_until(middles[0])})", _either(middles)
-        pattern = f"{_plain(opening.lstrip())}{key}{middle}(?P<value>.*?){_plain(closing.rstrip())}"
+        pattern = f"{pattern_of(opening.lstrip())}{key}{middle}(?P<value>.*?){pattern_of(closing.rstrip())}"
         return {
             **self.around(text, spans, opening.lstrip()), "content": "xml-inline",
             "content_args": {"tag_pattern": pattern},
@@ -220,11 +220,11 @@ class _Probing:
             around, end = before.removesuffix(opening), tail.removeprefix(closing)
         if not opening.strip():
             raise self.refused("nothing but its JSON tells a call from an answer")
-        block = rf"(?:{_plain(around.strip())}\s*)?" if around.strip() else ""
-        pattern = rf"\s*{block}{_plain(opening.lstrip())}"
+        block = rf"(?:{pattern_of(around.strip())}\s*)?" if around.strip() else ""
+        pattern = rf"\s*{block}{pattern_of(opening.lstrip())}"
         if not closing.strip():
             ends = [opening.strip(), *self.chat.stop]
-            return pattern, {"close_pattern": f"(?={'|'.join(map(_plain, ends))})"}
+            return pattern, {"close_pattern": f"(?={'|'.join(map(pattern_of, ends))})"}
         self.end = end.strip()
         return pattern, {"close": closing.rstrip()}
 
@@ -269,7 +269,7 @@ def _objects(text: str) -> Iterator[tuple[int, int]]:
         yield found.span()
 
 
-def _plain(text: str) -> str:
+def pattern_of(text: str) -> str:
     """Return the pattern of a text; white space stands for itself, unlike in `re.escape`."""
     return re.sub(r"([\\.^$*+?{}\[\]|()])", r"\\\1", text)
 
@@ -277,18 +277,18 @@ def _plain(text: str) -> str:
 def _until(text: str, *, blank: bool = False) -> str:
     """Return the pattern of a text that ends before another one, or before white space."""
     space = r"\s" if blank else ""
-    return f"[^{_plain(text[:1])}{space}]+"
+    return f"[^{pattern_of(text[:1])}{space}]+"
 
 
 def _either(texts: Iterable[str]) -> str:
     """Return the pattern of one of some texts."""
     listed = list(dict.fromkeys(texts))
-    return _plain(listed[0]) if len(listed) == 1 else f"(?:{'|'.join(map(_plain, listed))})"
+    return pattern_of(listed[0]) if len(listed) == 1 else f"(?:{'|'.join(map(pattern_of, listed))})"
 
 
 def _varying(one: str, other: str) -> str:
     """Return the pattern of a text in which numbers and ids vary, if another one has others."""
-    pattern = _plain(one)
+    pattern = pattern_of(one)
     if one.rstrip() == other.rstrip():
         return pattern
     return re.sub(r"\d+", lambda _: r"\d+", re.sub("|".join(_IDS), lambda _: r"\w+", pattern))
