@@ -193,7 +193,7 @@ class Host:
 
     def __init__(self, python: str = sys.executable) -> None:
         path = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
-        self.stopped = ""  # why it has
+        self.stopped, self.version = "", ""  # why it has stopped; the reader's name and version
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115, closed with the process
         self._process = subprocess.Popen(
             [python, str(READER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
@@ -208,17 +208,17 @@ class Host:
         self._process.communicate()
         self._log.close()
 
-    def open(self, reader: str, chat: ChatFormat, template: Mapping[str, Any] | None = None) -> str:
-        """Make a reader that which `read` asks, and return its name and version.  Raises: Unreadable: it cannot."""
+    def open(self, reader: str, chat: ChatFormat, template: Mapping[str, Any] | None = None) -> None:
+        """Make a reader that which `read` asks; `version` is its name and version.  Raises: Unreadable: it cannot."""
         definition = chat.definition
         special = [*dict.fromkeys((*definition.tokens.values(), *definition.reserved))]
         told = self._told({
             "reader": reader, "format": chat.name, "special": special, "markers": [*definition.markers],
             "stops": [*chat.stop], "tools": TOOLS, "template": template,
         }, OPENS)  # fmt: skip
+        self.version = told["version"]
         if "unreadable" in told:
             raise Unreadable(told["unreadable"])
-        return str(told["version"])
 
     def read(self, text: str, cuts: Sequence[int], thinks: bool) -> Reading:
         """Return what the reader finds.  Raises: Unread: it raises, or says nothing for a minute."""
@@ -276,10 +276,12 @@ def examine(
         outcome.unreadable = f"the format {chat.name!r} has no calls of tools that are given"
         return outcome
     try:
-        outcome.reader = host.open(reader, chat, template)
+        host.open(reader, chat, template)
     except Unreadable as error:
         outcome.unreadable = str(error)
         return outcome
+    finally:
+        outcome.reader = host.version or reader
     search = _Search(chat, host, outcome, reader in STREAMS)
     while search.run(examples, start + len(search.raised)):
         pass

@@ -436,7 +436,7 @@ READERS: dict[str, tuple[Callable[[Settings], Read], str, Sequence[str]]] = {  #
     "vllm": (_vllm, "vllm", tuple(VLLM)),
     "sglang": (_sglang, "sglang", tuple(SGLANG)),
     "mistral-common": (_mistral_common, "mistral-common", tuple(MISTRAL)),
-    "llama-models": (_llama_models, "llama-models", LLAMA),
+    "llama-models": (_llama_models, "llama-models", tuple(name for name in LLAMA if name != "llama3.1-builtin")),
     "openai-harmony": (_openai_harmony, "openai-harmony", ("gpt-oss",)),
 }
 STREAMS = ("transformers", "vllm", "sglang")  # those that read a text as it comes
@@ -461,7 +461,7 @@ def open_reader(name: str, settings: Settings) -> Read:
     try:
         return opens(settings)
     except ImportError as error:
-        instead = f"pip install {package}, or --python, an interpreter that has it"
+        instead = f"pip install {package}, or {name}@PYTHON, an interpreter that has it"
         raise Unreadable(f"cannot import {package} in {sys.executable}: {error}\n  instead: {instead}") from error
 
 
@@ -487,6 +487,7 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what packages print is no answer
     read: Read | None = None
+    name = ""
     for line in sys.stdin:
         asked = json.loads(line)
         try:
@@ -498,7 +499,7 @@ def serve() -> None:
                 assert read is not None
                 told = {"reading": read(*asked)}
         except Unreadable as error:
-            told = {"unreadable": str(error)}
+            told = {"unreadable": str(error), "version": version(name)}
         except (Exception, SystemExit) as error:
             told = {"error": [type(error).__name__, str(error)]}
         print(json.dumps(told), file=answers, flush=True)

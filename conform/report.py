@@ -28,30 +28,50 @@ def rows(outcome: Outcome) -> Iterable[Sequence[str]]:
 
 
 def _came(difference: Difference) -> str:
-    pieces = f" in pieces of {', '.join(map(str, difference.cuts))} tokens" if difference.cuts else ""
-    return json.dumps(difference.text, ensure_ascii=False) + pieces
+    return json.dumps(difference.text, ensure_ascii=False) + _pieces(difference)
+
+
+def _pieces(difference: Difference) -> str:
+    return f" in pieces of {', '.join(map(str, difference.cuts))} tokens" if difference.cuts else ""
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
-    """Return a page: a table of readers and formats where there are several, then each difference with its turn."""
-    lines = []
-    if len(outcomes) > 1:
-        named = list(dict.fromkeys(outcome.reader for outcome in outcomes))
-        lines += ["| format | " + " | ".join(named) + " |", "|" + " --- |" * (len(named) + 1)]
-        for name in dict.fromkeys(outcome.format for outcome in outcomes):
-            found = {outcome.reader: outcome for outcome in outcomes if outcome.format == name}
-            lines.append(f"| `{name}` | " + " | ".join(_number(found.get(reader)) for reader in named) + " |")
-        lines.append("")
-    for outcome in outcomes:
-        if outcome.differences or len(outcomes) == 1:
-            lines += [
-                f"### {outcome.reader}, `{outcome.format}`",
-                "",
-                f"{date.today()}: {cell(outcome)}.",
-                "",
-                *_details(outcome),
-            ]
-    return "\n".join(lines)
+    """Return what was found: of one reader and format in full, for an issue; of several as tables, for a page."""
+    if len(outcomes) == 1:
+        (one,) = outcomes
+        return "\n".join([f"### {one.reader}, `{one.format}`", "", f"{date.today()}: {cell(one)}.", "", *_details(one)])
+    named = list(dict.fromkeys(outcome.reader for outcome in outcomes))
+    lines = [
+        f"Found on {date.today()}:",
+        "",
+        "| format | " + " | ".join(named) + " |",
+        "|" + " --- |" * (len(named) + 1),
+    ]
+    for name in dict.fromkeys(outcome.format for outcome in outcomes):
+        found = {outcome.reader: outcome for outcome in outcomes if outcome.format == name}
+        lines.append(f"| `{name}` | " + " | ".join(_number(found.get(reader)) for reader in named) + " |")
+    for reader in named:
+        of_reader = [outcome for outcome in outcomes if outcome.reader == reader and outcome.differences]
+        turns, calls = (sum(getattr(o, key) for o in outcomes if o.reader == reader) for key in ("turns", "calls"))
+        lines += ["", f"## {reader}", "", f"{turns:,} turns, {calls:,} calls."]
+        if of_reader:
+            lines += ["", "| format | what | turn | says | found |", "| --- | --- | --- | --- | --- |"]
+            lines += [_row(outcome, difference) for outcome in of_reader for difference in outcome.differences]
+    return "\n".join([*lines, ""])
+
+
+def _row(outcome: Outcome, difference: Difference) -> str:
+    wrong = " (the format is wrong)" if difference.ours else ""
+    cells = (_span(difference.text) + _pieces(difference), _span(difference.says), _span(difference.found[:120]))
+    return " | ".join([f"| `{outcome.format}`", difference.kind.removesuffix(", in pieces") + wrong, *cells]) + " |"
+
+
+def _span(text: str) -> str:
+    """Return a text as code in a cell, its line breaks as signs."""
+    shown = text.replace("\n", "⏎").replace("|", "\\|").encode("utf-8", "backslashreplace").decode()
+    shown = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in shown)
+    tick = "``" if "`" in shown else "`"
+    return f"{tick} {shown} {tick}" if tick == "``" or shown != shown.strip() else f"`{shown}`"
 
 
 def _number(outcome: Outcome | None) -> str:
@@ -60,6 +80,8 @@ def _number(outcome: Outcome | None) -> str:
 
 def _details(outcome: Outcome) -> list[str]:
     lines: list[str] = []
+    if outcome.differences:
+        lines += [f"Tools: `{json.dumps(TOOLS, ensure_ascii=False)}`", ""]
     for difference in outcome.differences:
         fence = "`" * max(3, *(len(run) + 1 for run in _runs(difference.text)))
         lines += [f"**{difference.kind}**{_behind(difference)}", "", fence, difference.text, fence, ""]
@@ -78,8 +100,3 @@ def _runs(text: str) -> list[str]:
 
 def _one(text: str) -> str:
     return " ".join(text.split()).replace("`", "'")
-
-
-def tools() -> str:
-    """Return the tools that are called, as one line of JSON."""
-    return json.dumps(TOOLS, ensure_ascii=False)

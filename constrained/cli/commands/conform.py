@@ -26,11 +26,10 @@ def conform(
         typer.Option(
             "--reader",
             "-r",
-            help="transformers, vllm, sglang, mistral-common, llama-models, openai-harmony or python:module:function; "
-            "several with commas between.",
+            help="transformers, vllm, sglang, mistral-common, llama-models, openai-harmony or python:module:function, "
+            "behind an @ the interpreter that has it; several with commas between.",
         ),
     ],
-    python: Annotated[str, typer.Option(help="The interpreter that has the reader's package.")] = sys.executable,
     template: Annotated[
         str | None, typer.Option("--response-template", metavar="FILE", help="For readers that take one.")
     ] = None,
@@ -50,7 +49,7 @@ def conform(
             "cannot draw turns", because="hypothesis is not installed", instead="pip install hypothesis"
         )
     given = None if template is None else read_json(template)
-    outcomes = _examined(formats, readers.split(","), python, examples=examples, template=given, start=seed)
+    outcomes = _examined(formats, readers.split(","), examples=examples, template=given, start=seed)
     if markdown is not None:
         from constrained.conform.report import markdown as page
 
@@ -58,14 +57,14 @@ def conform(
     _print(outcomes)
 
 
-def _examined(formats: str, asked: list[str], python: str, **options: Any) -> list[Any]:
-    """Return the outcomes of readers, in one process of an interpreter."""
+def _examined(formats: str, asked: list[str], **options: Any) -> list[Any]:
+    """Return the outcomes of readers, each in one process of its interpreter."""
     from constrained.conform import laboratory, report
     from constrained.conform.readers import READERS
 
     outcomes = []
-    with laboratory.Host(python) as host:
-        for reader in asked:
+    for reader, _, python in (each.partition("@") for each in asked):
+        with laboratory.Host(python or sys.executable) as host:
             known = READERS[reader][2] if formats == "all" and reader in READERS else formats.split(",")
             for name in known:
                 found = laboratory.examine(name, reader, host=host, **options)

@@ -201,8 +201,12 @@ def run_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(sampling.seed)
         output = model.generate(
-            **encoded, **choice, max_new_tokens=most + len(processors), logits_processor=processors,  # and a stop token
-            eos_token_id=list(stop), pad_token_id=stop[0],
+            **encoded,
+            **choice,
+            max_new_tokens=most + len(processors),
+            logits_processor=processors,  # and a stop token
+            eos_token_id=list(stop),
+            pad_token_id=stop[0],
         )
     return list(output[0, length:].tolist())
 

@@ -34,7 +34,11 @@ def serve(
     chat_format = ChatFormat.load(format or "hermes") if model is None or format else None
     language_model, tokenizer = read_model(model)
     app = create_app(
-        language_model, tokenizer, name=model or "embedded", chat_format=chat_format, own_template=model is None,
+        language_model,
+        tokenizer,
+        name=model or "embedded",
+        chat_format=chat_format,
+        own_template=model is None,
         limits=Limits(tokens=max_tokens, requests=max_requests),
     )
     config = uvicorn.Config(app, host=host, port=port, log_level="warning")
