@@ -101,7 +101,7 @@ class State(Protocol):
     """A machine state: hashable; equal states denote the same language; `expand` is called at most once per kernel.
 
     It may also have `way_out() -> Edges`: fewer edges, along which some shortest word still lies (see
-    `engine.budget.ways`); `equal_ways() -> Hashable | None`: a key of states that shortest words lead to and
+    `budget.ways`); `equal_ways() -> Hashable | None`: a key of states that shortest words lead to and
     whose shortest words are as long; and `shared(way_of) -> tuple[str, State] | None`: a shortest word of a state that
     many share and that reads more, and this state, where the word is one of both; `way_of` finds shortest words.
     """
@@ -112,7 +112,7 @@ class State(Protocol):
 @runtime_checkable
 class ItemPosition(State, Protocol):
     """A state inside an item that has to differ from earlier ones, as a search for shortest ways asks it; see
-    `engine.budget.ways`.
+    `budget.ways`.
     """
 
     after: State  # behind the item, if nobody asks for its value

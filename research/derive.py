@@ -1,7 +1,7 @@
 """A word drawn by the rules' weights: a probabilistic grammar over the rules of a constraint.
 
 Of each rule an alternative is drawn by its weight, equal ones where none are given.  What a pattern or a schema derives
-is a walk: some random symbols that may come next, then the shortest way to the end, which `engine.budget` knows; so a
+is a walk: some random symbols that may come next, then the shortest way to the end, which `budget` knows; so a
 turn of a format with tools takes milliseconds, where counting its words would take hours.  A derivation that grows
 beyond `up_to` symbols is drawn again.
 """
@@ -23,8 +23,9 @@ from constrained.work import metered, spend, working_on
 from .words import Letter, spelled
 
 if TYPE_CHECKING:
-    from constrained.engine.budget.completion import Completions
-    from constrained.engine.budget.lookahead import Lookahead
+    from constrained.budget.completion import Completions
+    from constrained.budget.lookahead import Lookahead
+
     from constrained.engine.compiled import CompiledGrammar
     from constrained.grammar.ir import Symbol as Part
 

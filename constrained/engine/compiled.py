@@ -29,7 +29,7 @@ from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
 AHEAD = 4  # looking ahead in a generation may do one part in so many of what its masks may
 
 if TYPE_CHECKING:
-    from constrained.engine.budget.completion import Completions
+    from constrained.budget.completion import Completions
     from constrained.engine.matcher import Matcher
     from constrained.engine.prepare import Warming
     from constrained.grammar import Grammar
@@ -316,9 +316,10 @@ class CompiledGrammar:
         ConstrainedError: a budget or soft_close that is no number.
         """
         if budget is not None:
-            from constrained.engine.budget.matcher import BudgetedMatcher
+            from constrained.budget.matcher import BudgetedMatcher
 
-            return BudgetedMatcher(self, budget, soft_close)
+            found: Matcher = BudgetedMatcher(self, budget, soft_close)
+            return found
         from constrained.engine.matcher import Matcher
 
         if soft_close:
@@ -335,7 +336,7 @@ class CompiledGrammar:
         """Return the ways out of the constraint's states, which its matchers share; fresh ones where the last have
         grown too large.
         """
-        from constrained.engine.budget.completion import Completions
+        from constrained.budget.completion import Completions
 
         known = self._completions
         if known is None or known.is_full():

@@ -218,10 +218,10 @@ class Matcher:
         complete.
 
         The shortest in bytes, in as few tokens as spell it: an upper bound of the fewest tokens, see
-        `engine.budget.completion`.
+        `budget.completion`.
         Raises: LimitExceeded: none is known, or it takes too much work to find.
         """
-        from constrained.engine.budget.completion import shortest_completion
+        from constrained.budget.completion import shortest_completion
 
         return (
             []

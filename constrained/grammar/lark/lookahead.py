@@ -401,7 +401,7 @@ class DemandTable:
         return self._parts.setdefault(at, PartOfTerminal(self, at))
 
     def edges(self, at: int) -> tuple[tuple[int, int, Language], ...]:
-        """Return the edges of a row.  Kept, as ways out ask for them at every byte (`engine.budget`)."""
+        """Return the edges of a row.  Kept, as ways out ask for them at every byte (`budget`)."""
         known = self._edges.get(at)
         if known is None:
             spread = self.alphabet.spread(self.rows[at][1])

@@ -843,7 +843,7 @@ class OpenItem:
             returns = Return(_without(then, keys), returns)
         return self.moved(self.home.place(_without(self.place.state, keys), returns), self.built.forgotten())
 
-    # -- what is written here and nowhere else, see `engine.budget.ways` ------------------------------------------
+    # -- what is written here and nowhere else, see `budget.ways` ------------------------------------------
 
     def alone(self) -> OpenItem | None:
         """Return the same place where this is the only item; None: its value is not known."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.budget.ways import Ways
 from constrained.engine.plain import (
     BODY,
     DEAD,
@@ -35,6 +34,8 @@ from constrained.engine.tokens.trie import BITS, INSIDE, LEADS, TokenTrie
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.machine import Dispatch, Language, LiteralSet, State, Text
 from constrained.work import spend
+
+from .ways import Ways
 
 # ======================================================================================================================
 # The plain automaton, with a way to look ahead that does not tell apart texts that nothing tells apart.

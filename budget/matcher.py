@@ -32,13 +32,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.budget.completion import known_tokens
 from constrained.engine.matcher import Matcher
 from constrained.engine.plain import DEAD
 from constrained.engine.tokens.bitmask import as_array, number
 from constrained.engine.tokens.vocabulary import checked_token, token_name
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
 from constrained.work import thread
+
+from .completion import known_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -248,7 +249,7 @@ class BudgetedMatcher(Matcher):
         place, at = self._places[-1], len(self._path) // 2
         if not self._is_near(at):
             return np.zeros(0, np.int32)
-        found = self._completions.beyond(
+        found: npt.NDArray[np.int32] = self._completions.beyond(
             place[0], self.budget - at - 1, partial(self._allowed, at), nearer=self._is_closing(at)
         )
         kept = self._kept(place)
