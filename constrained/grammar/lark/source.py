@@ -220,12 +220,14 @@ _COUNTED = 20  # digits of a count that the library would divide for as long as 
 _FOREIGN = tuple(
     (re.compile(pattern), because, instead)
     for pattern, because, instead in (
-        (r"^[\s\w<>-]*::=", "'::=' is GBNF (llama.cpp) or EBNF", 'one colon; "start" for "root"'),
-        (r"^%llguidance\b", "'%llguidance' is a setting of llguidance", "leave the line out"),
-        (r"^[!?]?\w+ *\[[^\]]*\]", "attributes of rules are llguidance's", "the rule without its brackets"),
+        (r"^[\s\w<>-]*::=", "'::=' is GBNF (llama.cpp) or EBNF", "Grammar.from_gbnf(text), or from_ebnf(text)"),
+        (r"^%llguidance\b", "'%llguidance' is a setting of llguidance", "Grammar.from_llguidance(text)"),
+        (r"^[!?]?\w+ *\[[^\]]*\]", "attributes of rules are llguidance's",
+         "from_llguidance(text), or the rule without its brackets"),
         (r"\{\d*,?\d*\}", "counts in braces are those of regular expressions", '"a"~2..3'),
-        (r"@\w+", "'@' names a grammar in llguidance", 'define={"name": grammar}, and the name alone'),
-        (r"<\|?[^<>|\s]+\|?>", "bare special tokens are llguidance's", '"<|name|>" in quotes, specials=["<|name|>"]'),
+        (r"@\w+", "'@' names a grammar in llguidance", 'Grammar.from_llguidance(text, define={"name": grammar})'),
+        (r"<\|?[^<>|\s]+\|?>", "bare special tokens are llguidance's",
+         'from_llguidance(text, specials=["<|name|>"])'),
         ("'", "texts stand between double quotes", '"…"'),
         (r"^\w+ *(?:=|->)", "a rule is a name, a colon and what it derives", 'name: "a" | "b"'),
         (";", "statements end with their line", "leave the semicolon out"),
