@@ -36,6 +36,7 @@ from constrained.research.examples import read_examples
 from constrained.research.lint import CHECKS
 from constrained.research.lint import lint as lint_of
 from constrained.research.places import Source
+from constrained.work import Budget, metered
 
 if TYPE_CHECKING:
     from constrained.notations.rules import Translated
@@ -240,6 +241,9 @@ def _text_of(found: Comparison) -> str | None:
 # -- coverage ----------------------------------------------------------------------------------------------------------
 
 
+_PATIENCE = 100_000_000  # units of work: a corpus is asked of all alternatives, and whoever asks can stop it
+
+
 def coverage(
     grammar: GrammarArgument,
     texts: Annotated[
@@ -262,12 +266,14 @@ def coverage(
     if kind is Notation.SCHEMA:
         text = read_text(grammar)
         places = {pointer: f"{grammar} line {line}" for pointer, line in lines_of(text).items()}
-        found = schema_coverage(read_json(grammar), list(chain.from_iterable(map(_instances, texts))), places)
+        with metered(Budget(_PATIENCE)):
+            found = schema_coverage(read_json(grammar), list(chain.from_iterable(map(_instances, texts))), places)
     else:
         source = read_source(grammar, notation, start, special)
         words = [text for file in texts for text in _texts(file, lines=lines)]
         bound = ChatFormat.load(grammar).grammar(read_tools(tools)) if kind is Notation.FORMAT else source.grammar
-        found = rule_coverage(bound, words, source=source)
+        with metered(Budget(_PATIENCE)):
+            found = rule_coverage(bound, words, source=source)
     if as_json:
         typer.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:
