@@ -225,7 +225,9 @@ def _hermes(text: str) -> Calls:
 
 
 MARKED: dict[str, Callable[[str], Calls]] = {
-    **dict.fromkeys(("qwen2.5", "qwen3", "qwen3-2507", "granite-4.0", "hermes-3", "exaone-4.0"), _hermes),
+    **dict.fromkeys(
+        ("qwen2.5", "qwen3", "qwen3-2507", "qwen3-thinking-2507", "granite-4.0", "hermes-3", "exaone-4.0"), _hermes
+    ),
     "deepseek-r1": _R1,
     "deepseek-v3": _R1,
     "deepseek-v3.1": partial(

@@ -42,7 +42,7 @@ def rejection(name, row):
             row.get("kind", "assistant_turn"),
             TOOLS if row.get("tools", True) else None,
             all_errors=True,
-            **row.get("options", {}),
+            **{"prompt": "", **row.get("options", {})},
         )
     except Rejected as error:
         return error

@@ -270,8 +270,8 @@ def test_thoughts_are_asked_for_and_read_apart(name):
     quoted = [text for text in chat.definition.call_markers if text not in chat.tokens.values() and "think" not in text]
     thought = f"Shall I {' '.join(quoted)} call?"
     thinking, plain = (
-        chat.write(Message("ANSWER", thoughts={kind: thought}), TOOLS),
-        chat.write(Message("ANSWER"), TOOLS, reasoning="none"),
+        chat.write(Message("ANSWER", thoughts={kind: thought}), TOOLS, prompt=""),
+        chat.write(Message("ANSWER"), TOOLS, reasoning="none", prompt=""),
     )
     assert (block.prompt in thinking, thought in thinking) == (True, True)
     for reasoning, takes_thought, takes_none in (
@@ -280,8 +280,8 @@ def test_thoughts_are_asked_for_and_read_apart(name):
         ("none", False, True),
         ("required", True, False),
     ):
-        assert takes(chat, thinking, reasoning=reasoning) == takes_thought, reasoning
-        assert takes(chat, plain, reasoning=reasoning) == takes_none or reasoning is None or reasoning == "optional", (
+        assert takes(chat, thinking, reasoning=reasoning, prompt="") == takes_thought, reasoning
+        assert takes(chat, plain, reasoning=reasoning, prompt="") == takes_none or reasoning is None or reasoning == "optional", (
             reasoning
         )
     prompt, rest = block.prompt, thinking[thinking.index(block.prompt) + len(block.prompt) :]

@@ -50,7 +50,7 @@ def _tools(row):
 
 def _options(chat, row):
     """Return the options of a row; a turn that is read may be the interpreter's."""
-    return read_options(chat.definition, row.get("options", {}))
+    return read_options(chat.definition, {"prompt": "", **row.get("options", {})})
 
 
 def _calls(text):
@@ -90,7 +90,7 @@ def test_turn(name, row, kernel):
 
 @pytest.mark.parametrize(("name", "row"), TURNS, ids=_id)
 def test_parse(name, row):
-    chat, options = ChatFormat.load(name), row.get("options", {})
+    chat, options = ChatFormat.load(name), {"prompt": "", **row.get("options", {})}
     if "refused" in row:
         with pytest.raises(Rejected):
             chat.parse(row["text"], _tools(row), strict=True, **options)
@@ -104,7 +104,7 @@ def test_parse(name, row):
 
 @pytest.mark.parametrize(("name", "row"), [pair for pair in TURNS if "refused" not in pair[1]], ids=_id)
 def test_parse_ids(name, row):
-    chat, options = ChatFormat.load(name), row.get("options", {})
+    chat, options = ChatFormat.load(name), {"prompt": "", **row.get("options", {})}
     vocabulary = _vocabulary(chat)
     ids, at = [], 0
     for start, end, token in (*split_text(row["text"], chat.definition).marks, (len(row["text"]),) * 2 + (None,)):
@@ -118,7 +118,7 @@ def test_parse_ids(name, row):
     ("name", "row"), [pair for pair in TURNS if "refused" not in pair[1] and "one_way" not in pair[1]], ids=_id
 )
 def test_write(name, row):
-    chat, options = ChatFormat.load(name), row.get("options", {})
+    chat, options = ChatFormat.load(name), {"prompt": "", **row.get("options", {})}
     message = chat.parse(row["text"], _tools(row), **options)
     assert chat.write(message, _tools(row), **options) == row["text"]
 

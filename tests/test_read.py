@@ -398,7 +398,7 @@ def _is_told_at_once(chat, text, message, options):
 
 @pytest.mark.parametrize(("name", "row"), TOLERANT, ids=lambda value: value["id"] if isinstance(value, dict) else value)
 def test_spellings_that_are_only_read(name, row):
-    chat, options = ChatFormat.load(name), {"kind": row.get("kind", "assistant_turn"), **row.get("options", {})}
+    chat, options = ChatFormat.load(name), {"kind": row.get("kind", "assistant_turn"), "prompt": "", **row.get("options", {})}
     options["tools"] = json.loads(row["tools"]) if "tools" in row else None
     found = chat.parse(row["text"], **options)
     messages = found if isinstance(found, list) else [found]

@@ -33,7 +33,8 @@ class Printing(Tokenizer):
 
     def apply_chat_template(self, messages, tools=None, *, add_generation_prompt=False, tokenize=True):
         assert not tokenize
-        text = self._chat.render_text(messages, tools, tool_prompt=False, add_generation_prompt=add_generation_prompt)
+        told = {"add_generation_prompt": True, "prompt": ""} if add_generation_prompt else {}
+        text = self._chat.render_text(messages, tools, tool_prompt=False, **told)
         for old, new in self._changes:
             text = text.replace(old, new)
         return text + self._begun * add_generation_prompt

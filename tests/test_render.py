@@ -71,7 +71,7 @@ def test_what_is_learned_is_what_is_generated(name):
     turns = [message for message in messages if message.role == "assistant"]
     assert len(runs) == len(turns)
     for run, turn in zip(runs, turns, strict=True):
-        told = chat.parse(run, None, vocabulary, stop_optional=True)
+        told = chat.parse(run, None, vocabulary, stop_optional=True, prompt="")
         assert (told.content, [call.name for call in told.tool_calls]) == (
             turn.content,
             [call.name for call in turn.tool_calls],
@@ -228,7 +228,7 @@ def test_a_conversation_of_another_interface_is_rendered_in_every_format(name):
     chat = ChatFormat.load(name)
     if chat.definition.payload is None:  # it calls tools of its own only
         return
-    text, begun = chat.render_text(OPENAI), chat.render_text(OPENAI, add_generation_prompt=True)
+    text, begun = chat.render_text(OPENAI), chat.render_text(OPENAI, add_generation_prompt=True, prompt="")
     assert chat.render_text([OPENAI[1], {**OPENAI[2], "content": "I look."}, *OPENAI[3:6]])  # text beside calls
     read = chat.parse(text, kind="conversation")
     assert [(call.name, call.arguments) for said in read for call in said.tool_calls] == [("f", {"a": "é"}), ("g", {})]
@@ -246,7 +246,7 @@ def test_a_conversation_of_another_interface_is_rendered_in_every_format(name):
 def test_a_prompt_may_begin_a_thought_or_leave_it_out(name):
     """What is rendered is what a turn that `grammar` generates and `parse` reads goes on from."""
     chat, asked = ChatFormat.load(name), [{"role": "user", "content": "Hi"}]
-    plain, reasoning = chat.render_text(asked, add_generation_prompt=True), chat.definition.reasoning
+    plain, reasoning = chat.render_text(asked, add_generation_prompt=True, prompt=""), chat.definition.reasoning
     for thinking in (True, False):
         if reasoning is None or not chat.definition.generates_thoughts or reasoning.closed is None and not thinking:
             with pytest.raises(ConstrainedError, match=f"thinking is {thinking}"):
@@ -494,6 +494,6 @@ def test_deepseek_is_rendered_as_the_vendor_does(name):
         "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>R1<｜tool▁output▁end｜>\n<｜tool▁output▁begin｜>R2<｜tool▁output▁end｜><｜tool▁outputs▁end｜>"
     )  # fmt: skip
     chat = ChatFormat.load(name)
-    assert chat.render_text(talk, add_generation_prompt=True) == text
+    assert chat.render_text(talk, add_generation_prompt=True, prompt="") == text
     assert chat.render_text([*talk, {"role": "assistant", "content": "A"}]) == text + "A<｜end▁of▁sentence｜>"
     chat.validate(text.replace("U<", "U<｜end▁of▁sentence｜><", 1))  # as llama.cpp has it

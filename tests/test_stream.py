@@ -6,16 +6,17 @@ from __future__ import annotations
 import json
 import random
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from constrained.benchmarks.streams import bound, delay, faults, said, total, turns
 
-from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError
+from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError, compile
 from constrained.formats.message import Message, ToolCall
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.simulation import Trail, agreed
-from constrained.formats.streaming import ArgumentDelta, CallFinished, CallStarted, TextDelta
+from constrained.formats.streaming import ArgumentDelta, CallFinished, CallStarted, TextDelta, ThoughtDelta
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
 CALLS = tomllib.loads((FOLDER / "calls.toml").read_text())
@@ -36,7 +37,7 @@ def _asked(name, row):
     )
     options = {
         key: value
-        for key, value in row.get("options", {}).items()
+        for key, value in {"prompt": "", **row.get("options", {})}.items()
         if key not in ("whitespace", "property_order", "calls_before")
     }
     return ChatFormat.load(name), tools, options
@@ -206,3 +207,51 @@ def test_what_readings_agree_on_is_the_beginning_that_they_share():
             end = min(end, deepest.place)
             heads = heads - {deepest} | {deepest.parent}
         assert agreed(asked, 200) == (heads.pop(), end)
+
+
+OWN = {  # how a user's own format says that a turn begins → a turn as a model writes it, what it thinks, what it says
+    "free": [("Clouds. Yes.<|im_end|>", "", "Clouds. Yes."), ("<think>\nClouds.\n</think>\n\nYes.<|im_end|>", "Clouds.", "Yes.")],
+    "think-open": [
+        ("Clouds.\n</think>\n\nYes.<|im_end|>", "Clouds.", "Yes."), ("\n</think>\n\nYes.<|im_end|>", "", "Yes."),
+        ("<think>\nClouds.\n</think>\n\nYes.<|im_end|>", "Clouds.", "Yes."), ("Clouds, I think.<|im_end|>", "Clouds, I think.", ""),
+    ],
+    "think-closed": [("Yes.<|im_end|>", "", "Yes."), ("<think>\nClouds.\n</think>\n\nYes.<|im_end|>", "Clouds.", "Yes.")],
+}
+
+
+@pytest.mark.parametrize("start", OWN)
+def test_a_format_says_how_its_prompt_begins_a_turn(start, tmp_path):
+    """All that reads, writes and generates turns takes it for granted; ``prompt=""`` asks for the whole turn."""
+    (tmp_path / "own.toml").write_text(f'title = "Own"\nspecification = "ours"\nextends = "qwen3"\nprompt = "{start}"\n')
+    chat = ChatFormat.load(tmp_path / "own.toml")
+    asked = [{"role": "user", "content": "Rain?"}]
+    begun = chat.generation_prompt()
+    assert chat.render_text(asked, add_generation_prompt=True).endswith(f"assistant\n{begun}")
+    for text, thought, content in OWN[start]:
+        read = chat.parse(text)
+        assert (read.thoughts, read.content) == ({"reasoning": thought} if thought else {}, content)
+        told = [repair.rule for repair in read.repairs]
+        assert told == (["begun_again"] if start != "free" and text.startswith("<think>") else [] if content else ["unclosed_thought"])
+        for at in range(len(text) + 1):
+            stream = chat.stream_parser()
+            assert total([*stream.feed(text[:at]), *stream.feed(text[at:]), *stream.end()]) == said(read)
+            assert content.startswith(chat.parse(text[:at], partial=True).content)
+        stream, most, known = chat.stream_parser(), 0, 0
+        for at, char in enumerate(text, 1):
+            known += sum(len(event.text) for event in stream.feed(char) if isinstance(event, (TextDelta, ThoughtDelta)))
+            most = max(most, at - known)
+        assert most <= 32
+    vocabulary = Vocabulary([bytes([at]) for at in range(256)], special={name: 256 + at for at, name in enumerate(chat.tokens)})
+    for message in (Message("Yes."), Message("Yes.", thoughts={"reasoning": "Clouds."})):
+        for prompt in (None, ""):
+            text = chat.write(message, prompt=prompt)
+            again = prompt is None and start == "think-closed" and bool(message.thoughts)
+            assert chat.parse(text, prompt=prompt) == replace(message, stop="<|im_end|>")
+            if not again:
+                chat.validate(text, "assistant_turn", strict=True, prompt=prompt)
+                matcher = compile(chat.grammar(prompt=prompt), vocabulary).matcher()
+                for token in (*text.removesuffix("<|im_end|>").encode(), vocabulary.special["<|im_end|>"]):
+                    matcher.advance(token)
+                assert matcher.is_accepting() or matcher.is_finished()
+    with pytest.raises(Rejected):
+        chat.validate("Clouds.\n</think>\n\nYes.<|im_end|>", "assistant_turn", strict=True, prompt="")

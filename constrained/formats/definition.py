@@ -119,6 +119,7 @@ def refused(file: str, where: str | None, because: str, instead: str = "see gram
 
 ENTRY = "assistant_turn"
 PLACES = ("first", "before the first user", "before the last user")  # of the list of tools
+PROMPTS = ("free", "think-open", "think-closed")  # how a generation prompt ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +278,7 @@ class Definition:
     `tool_prompt`: what else is told of tools.  `notes`: what a published reader of the format cannot take, by the
     reader's name.  `results`: the roles of those who answer calls.  `constraints`: rules across messages → who keeps
     them, "always" or "strict".  `doubts`: of a format that was derived, what its template does otherwise, or does not
-    say.
+    say.  `prompt`: how the template's generation prompt begins a turn, one of `PROMPTS`.
     """
 
     title: str
@@ -307,6 +308,7 @@ class Definition:
     results: tuple[str, ...] = ()
     constraints: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
+    prompt: str = "free"
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -319,9 +321,25 @@ class Definition:
         """Whether generated turns may have thoughts; those of relatives that have none are read all the same."""
         return bool(self.thoughts) and (self.reasoning is None or self.reasoning.block not in self.variant.drop)
 
+    def start(self, reasoning: object = None) -> str:
+        """Return what the template's generation prompt holds of a turn, unless thoughts are asked for otherwise."""
+        told, table = self.prompt, self.reasoning if self.generates_thoughts else None
+        if table is None or reasoning == "prefilled":
+            return "" if table is None else table.prompt
+        if told == "think-open":
+            return table.prompt
+        return table.closed or "" if told == "think-closed" and reasoning != "required" else ""
+
+    @property
+    def begun_again(self) -> tuple[str, ...]:
+        """What a turn begins with that repeats what the generation prompt holds of it."""
+        assert self.reasoning is not None
+        closed = self.reasoning.closed if self.prompt == "think-closed" else None
+        return tuple(text.strip() for text in (self.reasoning.prompt, closed) if text is not None)
+
 
 _SHAPE = TableShape({
-    **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
+    **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES, "prompt": PROMPTS,
     **dict.fromkeys(("specials", "markers", "padding", "reserved", "call_markers"), "a list of texts"),
     **dict.fromkeys(("not_answers", "escaped"), "a list of texts"),
     **dict.fromkeys(("spellings", "thoughts", "messages", "slots", "notes", "doubts"), "a table of texts"),
@@ -379,6 +397,11 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
     check_shape(table, _NEEDED, file)
     spellings = table.get("spellings", {})
     tokens = {name: spellings.get(name, name) for name in table["specials"]}
+    reasoning = _reasoning(table["reasoning"], file) if "reasoning" in table else None
+    told = table.get("prompt", "free")
+    if told != "free" and (reasoning is None or told == "think-closed" and reasoning.closed is None):
+        lacks = "'reasoning'" if reasoning is None else "'reasoning.closed'"
+        raise refused(file, "prompt", f"it is {told!r}, and the key {lacks} is missing, which spells that")
     if unknown := spellings.keys() - tokens.keys():
         name = min(unknown)
         raise refused(file, "spellings", f"{name!r} is not among its specials", f'"{name}" in specials')
@@ -398,7 +421,7 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
         repeat=_repeat(table["calls"], file) if "calls" in table else None,
         builtins={name: _builtin(value, f"builtins.{name}", file) for name, value in table.get("builtins", {}).items()},
         thoughts=dict(table.get("thoughts", {})),
-        reasoning=_reasoning(table["reasoning"], file) if "reasoning" in table else None,
+        reasoning=reasoning,
         variant=_change(table.get("variant", {}), "variant", file),
         messages=dict(table.get("messages", {})),
         slots=dict(table.get("slots", {})),
@@ -412,6 +435,7 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
         results=tuple(table.get("results", [role for role in RESULTS if role in table.get("messages", {}).values()])),
         constraints=_constraints(table.get("constraints", {}), file),
         doubts=dict(table.get("doubts", {})),
+        prompt=told,
     )
 
 

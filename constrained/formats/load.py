@@ -19,7 +19,8 @@ import numpy as np
 from constrained.errors import ConstrainedError, GrammarError, said_by, shown
 from constrained.formats.binding.bind import Frame, Writing, bind, shape, under
 from constrained.formats.binding.request import generating, make_request, request_of
-from constrained.formats.definition import Definition
+from constrained.formats.binding.rules import after_prompt
+from constrained.formats.definition import ENTRY, Definition
 from constrained.formats.message import Message, ToolCall
 from constrained.formats.pairs import known, nearest, read_pair, respelled, shipped_names
 from constrained.grammar import Grammar
@@ -202,7 +203,7 @@ class ChatFormat:
         `stream_parser` has it, and as ``render(…, add_generation_prompt=True, thinking=…)`` ends.
 
         thinking: True, the beginning of a thought; False, what a template writes where the model shall not think.
-        None: nothing, the model begins on its own, which is what the three take for granted.
+        None: what the template writes of itself, which is what the three take for granted.
 
         Raises: GrammarError: the format has no thoughts, or its templates cannot switch them off.
 
@@ -210,7 +211,7 @@ class ChatFormat:
         '<think>\\n\\n</think>\\n\\n'
         """
         if thinking is None:
-            return ""
+            return self.definition.start()
         reasoning = self.definition.reasoning if self.definition.generates_thoughts else None
         if not isinstance(thinking, bool):
             raise GrammarError(f"thinking is {shown(thinking)}", instead="True, False or None")
@@ -239,7 +240,7 @@ class ChatFormat:
         unsupported: str = "raise",
         formats: str = "assert",
         reasoning: str | None = None,
-        prompt: str = "",
+        prompt: str | None = None,
         calls_before: int | None = None,
         marker_safe: bool = True,
         preface: bool | None = None,
@@ -258,7 +259,8 @@ class ChatFormat:
         property_order, whitespace, closed, unsupported, formats: as in `schema.embed`; by default arguments are one
         line of canonical text in the order of the schema, and objects with declared properties have no others.
         reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the prompt.
-        prompt: what the prompt holds of the turn, behind the assistant's header, which the model goes on from.
+        prompt: what the prompt holds of the turn, behind the assistant's header, which the model goes on from; None:
+        what `generation_prompt` says, unless `reasoning` asks for something else.
         calls_before: the calls of earlier turns, where a format numbers them through.  None: any number may come first.
         marker_safe: the turn spells no special token and nothing that readers find calls by; strings escape it.
         options: those of the format, see `definition.options`.
@@ -314,7 +316,8 @@ class ChatFormat:
         Read is whatever the format's accepted rules derive; strict: only what `grammar` with the same arguments does.
         Names and arguments of calls are judged by the tools, where they are given.  partial: the text is the beginning
         of one, whatever is missing; what is certain is returned.  Ids need the vocabulary that they belong to.  prompt:
-        what the prompt holds of the turn, behind the assistant's header.
+        what the prompt holds of the turn, behind the assistant's header; None: as `grammar` has it, and then an empty
+        thought is none, and a turn that repeats the prompt's markers is read from these on.
 
         options: those of the format; max_calls, tool_choice, parallel_tool_calls; builtin_tools, which of the format's
         own are offered; tool, the name of the tool whose arguments alone are read; stop_optional, whether the last
@@ -372,7 +375,7 @@ class ChatFormat:
     ) -> Asked:
         from constrained.formats.read.reading import Asked
 
-        return Asked(self, kind, tools, vocabulary, "" if prompt is None else prompt, options)
+        return Asked(self, kind, tools, vocabulary, prompt, options)
 
     def recent_question(self, key: bytes | None, make: Callable[[], Question]) -> Question:
         """Return the question of these options: the one that was made for them lately, else a new one."""
@@ -403,7 +406,8 @@ class ChatFormat:
         messages: `Message` objects or dicts as OpenAI or Anthropic has them; roles, ids, and the order of calls and
         results become those of the format.  tools: for the order of arguments, and for what the format tells a model of
         them, unless the messages say it already; ``tool_prompt=False`` leaves it out.  ``add_generation_prompt=True``
-        ends with the header of an answer.  options: those of the format.
+        ends with the header of an answer and with `generation_prompt()`; ``prompt=`` or ``thinking=`` says otherwise.
+        options: those of the format.
 
         Raises: ConstrainedError: the format has no such conversation, or no words for tools that no message lists.
         VocabularyError: a special token is missing.
@@ -463,7 +467,7 @@ class ChatFormat:
 
     def write(self, message: Message, tools: object = None, **options: Any) -> str:
         """Return the canonical text of a message's turn: what a model that follows the format to the letter would
-        generate.
+        generate, behind the `prompt` that `grammar` has; the whole turn where the message thinks and that lets it not.
 
         Raises: ConstrainedError: the format has no such turn.
         """
@@ -472,8 +476,16 @@ class ChatFormat:
         if self.definition.repeat and not {"max_calls", "parallel_tool_calls"} & options.keys():
             options["parallel_tool_calls"] = True  # a message has as many calls as it has
         request = request_of(self.definition, tools, **options)
+        begun, reasoning = request.prompt, self.definition.reasoning
+        if options.get("prompt") is None and begun and isinstance(message, Message) and reasoning is not None:
+            if begun == reasoning.closed:
+                begun = "" if message.thoughts else begun
+            elif not message.thoughts:  # which the turn closes at once
+                message = replace(message, thoughts={next(iter(self.definition.thoughts)): ""})
         with metered():
             rules, definition = shape(self.generic, self.definition, request), under(self.definition, request.options)
+            if begun:
+                rules = after_prompt(rules, ENTRY, begun, (*definition.tokens.values(), *definition.markers))
             return write_turn(rules, definition, message, request.tools, lambda text: is_json_answer(self, text, tools))
 
     def write_call(self, name: str, arguments: Mapping[str, Any], tools: object = None, **options: Any) -> str:

@@ -31,7 +31,7 @@ from constrained.formats.payload import Fault
 from constrained.formats.read.assemble import Assembler, ReadCall, Sliced
 from constrained.formats.read.inputs import Incoming, Piece
 from constrained.formats.read.question import NATIVES
-from constrained.formats.read.reading import call_of, ending, judged_call, name_written, repairs_behind
+from constrained.formats.read.reading import BEGUN_AGAIN, call_of, ending, judged_call, name_written, repairs_behind
 from constrained.formats.read.simulation import marks_of
 from constrained.work import MAX_WORK, Budget, current, metered, spend
 
@@ -157,7 +157,7 @@ class StreamParser:
         self._told_stop = False
         self._refused: Rejected | None = None
         self._held: int | None = None  # a token that ends the sequence and may be none of the format's
-        self._read(list(asked.prompt.pieces()))
+        self._first: list[Piece] | None = []  # the pieces until it is clear what they go on from
 
     def feed(self, more: str | bytes | Iterable[int]) -> list[Event]:
         """Return what has become certain with more text, bytes of text, or token ids; all of a stream are of one kind.
@@ -181,7 +181,7 @@ class StreamParser:
     def end(self) -> list[Event]:
         """Return what the end of the turn makes certain; nothing may be fed afterwards."""
         self._decoded(b"", final=True)
-        events = self._told(self._incoming.end())
+        events = self._told(self._incoming.end(), is_whole=True)
         found = ending(self._simulation, self._asked.question, self._asked.terms)
         if found is not False:
             self._take(found)
@@ -221,11 +221,11 @@ class StreamParser:
             self._held = ids.pop()
         return ids
 
-    def _told(self, pieces: list[Piece]) -> list[Event]:
+    def _told(self, pieces: list[Piece], *, is_whole: bool = False) -> list[Event]:
         size = sum(len(piece) for piece, _ in pieces)
         with metered(None if current() is not None else Budget(MAX_WORK + _PER_CHARACTER * size)):
             spend(_A_CALL)
-            self._read(pieces)
+            self._read(pieces if self._first is None else self._begun(self._first, pieces, is_whole=is_whole))
             if self._simulation.failure is not None:
                 self._refuse()
             trail, place = self._simulation.agreed()
@@ -241,6 +241,16 @@ class StreamParser:
                 continue  # it fills a row of a batch
             self._text.add(piece)
             self._simulation.read([(piece, is_token)])
+
+    def _begun(self, first: list[Piece], pieces: list[Piece], *, is_whole: bool) -> list[Piece]:
+        """Return the first pieces of a turn behind what they go on from; nothing where only more of them can tell."""
+        first += pieces
+        prompt = self._asked.begins("".join(piece for piece, _ in first), is_whole=is_whole)
+        if prompt is None:
+            return []
+        self._first = None
+        self._teller.starts(len(prompt.text), again=prompt is not self._asked.prompt)
+        return [*prompt.pieces(), *first]
 
     def _take(self, trail: Any) -> None:
         """Tell the marks that are new in a trail."""
@@ -277,9 +287,17 @@ class _Teller(Assembler):
         self._events: list[Event] = []
         self._started = 0  # calls that were told
         self._mended = 0  # repairs that were told
+        self._behind = 0  # characters of a prompt
         payload = asked.chat.definition.payload
         self._tagged = payload is not None and payload.surface == "tagged"
         self.misfit = False
+
+    def starts(self, behind: int, *, again: bool) -> None:
+        """Begin behind a prompt; again: the turn repeats it."""
+        self._behind = behind
+        if again:
+            self.message.repairs.append(Repair(0, BEGUN_AGAIN))
+            self._repaired()
 
     def ended(self, place: int | None) -> list[Event]:
         """Return the events since the last time; text of what is open is told up to a place."""
@@ -329,7 +347,7 @@ class _Teller(Assembler):
     def _repaired(self) -> None:
         """Tell the repairs that are new."""
         new = self.message.repairs[self._mended :]
-        self._events += [Repaired(repair) for repair in repairs_behind(new, len(self._asked.prompt.text))]
+        self._events += [Repaired(repair) for repair in repairs_behind(new, self._behind)]
         self._mended += len(new)
 
     def _start(self, name: str | None) -> None:

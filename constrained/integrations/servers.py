@@ -132,7 +132,7 @@ def grammar_of(asked: Mapping[str, Any]) -> Grammar:
         raise ConstrainedError(f"unknown format {shown(spec)}", instead="a name that 'constrained formats' lists")
     tools = _json(asked["tools"], "tools") if "tools" in asked else None
     return ChatFormat.load(spec).grammar(
-        tools, tool_choice=asked.get("tool_choice", "auto"), prompt=asked.get("prompt", "")
+        tools, tool_choice=asked.get("tool_choice", "auto"), prompt=asked.get("prompt")
     )
 
 

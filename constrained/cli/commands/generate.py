@@ -240,19 +240,21 @@ def cost_of(constraint: Constraint, vocabulary: Vocabulary, ids: Sequence[int]) 
 
 
 def prompt_text(tokenizer: Any, prompt: str, tools: list[Any] | None = None, format: str | None = None) -> str:
-    """Return the prompt as the tokenizer's chat template writes it, with the tools; as it is where there is no
-    template.
+    """Return the prompt as the tokenizer's chat template writes it, with the tools and the turn begun as the format has
+    it; as it is where there is no template.
     """
     if not getattr(tokenizer, "chat_template", None):
         return prompt
     messages = [{"role": "user", "content": prompt}]
-    told = tools if format is None else described(ChatFormat.load(format), tools)
+    chat = None if format is None else ChatFormat.load(format)
+    told = tools if chat is None else described(chat, tools)
     text = tokenizer.apply_chat_template(
         messages, tools=told, format=format or "", add_generation_prompt=True, tokenize=False
     )
     if not isinstance(text, str):
         raise ConstrainedError("the chat template returned no text", because=f"it returned {type(text).__name__}")
-    return text
+    begun = "" if chat is None else chat.generation_prompt()
+    return text if text.endswith(begun) else text + begun
 
 
 # -- demo: the embedded model, one question, one seed, without and with each chat format's grammar ---------------------

@@ -46,7 +46,8 @@ FileArgument = Annotated[
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Only what would be generated, to the letter.")]
 TurnPromptOption = Annotated[
-    str, typer.Option("--prompt", help="What the prompt holds of the turn, behind the assistant's header.")
+    str | None,
+    typer.Option("--prompt", help="What the prompt holds of the turn, behind the header; default: the format's."),
 ]
 OptionsOption = Annotated[
     list[str] | None,
@@ -61,7 +62,7 @@ def validate(
     tools: ToolsOption = None,
     tool_choice: ChoiceOption = "auto",
     strict: StrictOption = False,
-    prompt: TurnPromptOption = "",
+    prompt: TurnPromptOption = None,
     option: OptionsOption = None,
     jsonl: Annotated[
         str | None,
@@ -98,7 +99,7 @@ def parse(
     kind: Annotated[TextKind, typer.Option("--kind", "-k", help="What the text is.")] = TextKind.ASSISTANT_TURN,
     tools: ToolsOption = None,
     strict: StrictOption = False,
-    prompt: TurnPromptOption = "",
+    prompt: TurnPromptOption = None,
     option: OptionsOption = None,
     partial: Annotated[bool, typer.Option("--partial", help="The text is the beginning of one.")] = False,
 ) -> None:
@@ -210,9 +211,8 @@ def _rows(path: str) -> list[dict[str, Any]]:
 def _said(row: dict[str, Any], *, strict: bool) -> dict[str, Any]:
     """Return what is said of a row: `valid` is None where the question itself is wrong."""
     options = {**(row.get("options") or {}), "strict": strict}
-    prompt = row.get("prompt") or row.get("gen_prompt")
-    if prompt:
-        options["prompt"] = prompt
+    if row.keys() & {"prompt", "gen_prompt"}:
+        options["prompt"] = row.get("prompt", row.get("gen_prompt"))
     try:
         found = _read(
             ChatFormat.load(row["format"]), row["text"], row.get("kind", "conversation"), row.get("tools"), options

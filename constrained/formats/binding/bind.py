@@ -41,6 +41,7 @@ from constrained.formats.binding.rules import (
     flatten,
     join_literals,
     prune,
+    reached,
     repeat_at_most,
     tags_of,
 )
@@ -221,8 +222,10 @@ def shape(generic: Grammar, definition: Definition, request: TurnRequest) -> Alt
 def _think(rules: Alternatives, definition: Definition, request: TurnRequest) -> None:
     """Make the thought of a turn what the request says."""
     reasoning = definition.reasoning
-    if reasoning is not None and request.reasoning == "required":
+    if reasoning is not None and request.reasoning in ("required", "empty"):
         rules[reasoning.rule] = ((Ref(reasoning.block),),)
+        if request.reasoning == "empty":
+            rules.update(dict.fromkeys(reached(rules, [reasoning.block]) & {*definition.thoughts.values()}, ((),)))
     elif reasoning is not None and request.reasoning == "none":
         rules[reasoning.block] = ()
 

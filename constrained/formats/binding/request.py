@@ -35,10 +35,11 @@ class TurnRequest:
     """What a turn may hold.
 
     `tools`: None = any name with any arguments.  `choice`: one of `CHOICES`; `only`: the names of the tools that may be
-    called, None: all. `calls`: the most calls, None = no bound.  `options`: values of the format's options.
-    `reasoning`: one of `REASONING`. `prompt`: what the prompt holds of the turn.  `calls_before`: the calls of earlier
-    turns, None = unknown. `marker_safe`: no text spells what readers search for.  `preface`: text may stand before
-    calls; None: where no call is asked for. `response`: a JSON Schema that answers fit, None: any text.
+    called, None: all.  `calls`: the most calls, None = no bound.  `options`: values of the format's options.
+    `reasoning`: one of `REASONING`, or "empty" where the prompt opens a thought and none may follow.  `prompt`: what
+    the prompt holds of the turn.  `calls_before`: the calls of earlier turns, None = unknown.  `marker_safe`: no text
+    spells what readers search for.  `preface`: text may stand before calls; None: where no call is asked for.
+    `response`: a JSON Schema that answers fit, None: any text.
     """
 
     tools: tuple[Tool, ...] | None
@@ -63,7 +64,7 @@ def make_request(
     options: Mapping[str, object],
     *,
     reasoning: str | None = None,
-    prompt: str = "",
+    prompt: str | None = None,
     calls_before: int | None = None,
     marker_safe: bool = True,
     preface: bool | None = None,
@@ -107,7 +108,7 @@ def request_of(
     closed: bool = True,
     unsupported: str = "",
     reasoning: str | None = None,
-    prompt: str = "",
+    prompt: str | None = None,
     calls_before: int | None = None,
     marker_safe: bool = True,
     preface: bool | None = True,
@@ -184,8 +185,10 @@ def _thinking(definition: Definition, reasoning: object, prompt: object) -> tupl
     """Return whether a turn thinks, and how its prompt ends."""
     if reasoning is not None and (not isinstance(reasoning, str) or reasoning not in REASONING):
         raise GrammarError(f"unknown reasoning {shown(reasoning)}", instead="one of: " + ", ".join(REASONING))
+    if prompt is None:
+        prompt = definition.start(reasoning)
     if not isinstance(prompt, str):
-        raise GrammarError(f"the prompt is {shown(prompt)}", instead="the text behind the assistant's header")
+        raise GrammarError(f"the prompt is {shown(prompt)}", instead="the text behind the assistant's header, or None")
     if definition.reasoning is None or not definition.generates_thoughts:
         if reasoning in ("required", "prefilled"):
             raise GrammarError(
@@ -196,6 +199,8 @@ def _thinking(definition: Definition, reasoning: object, prompt: object) -> tupl
         return "none", prompt
     if reasoning == "prefilled":
         return "required", prompt or definition.reasoning.prompt
+    if reasoning == "none" and prompt in (definition.reasoning.prompt, definition.reasoning.closed):
+        return "empty" if prompt == definition.reasoning.prompt else "optional", prompt
     return reasoning or "optional", prompt
 
 

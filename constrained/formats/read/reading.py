@@ -575,6 +575,8 @@ def _expected(matcher: Matcher) -> str:
 
 # -- entry points ------------------------------------------------------------------------------------------------------
 
+BEGUN_AGAIN = "begun_again"  # a repair: the turn repeats what the prompt is said to hold
+_NOTHING = Turn("", ())
 _TOKEN_AT_END = re.compile(r"(<[|｜][^<>\s]{1,40}[|｜]>)\s*$")
 TextKind = Literal["assistant_turn", "conversation", "tool_call"]
 
@@ -604,13 +606,16 @@ class Asked:
         kind: str,
         tools: object,
         vocabulary: Vocabulary | None,
-        prompt: str,
+        prompt: str | None,
         options: dict[str, Any],
     ) -> None:
-        if not isinstance(prompt, str):
-            raise GrammarError(f"prompt is {shown(prompt)}", instead="a text: what the prompt holds of the turn")
+        if prompt is not None and not isinstance(prompt, str):
+            raise GrammarError(f"prompt is {shown(prompt)}", instead="a text of the turn, or None")
         self.chat, self.kind, self._tools, self.vocabulary = chat, kind, tools, vocabulary
-        self.prompt = split_text(prompt, chat.definition)
+        told = prompt is None and kind == "assistant_turn"
+        begun = chat.definition.start(options.get("reasoning")) if told else prompt or ""
+        self.prompt = split_text(begun, chat.definition)
+        self._again = chat.definition.begun_again if told and begun else ()
         options = {key: value for key, value in options.items() if key not in _NEUTRAL or self._asks(key, value)}
         generating = {key: options.pop(key) for key in _GENERATING if key in options}
         self.name = options.pop("tool", None)
@@ -632,7 +637,7 @@ class Asked:
             **choice,
             **options,
             "closed": closed,
-            **({"prompt": prompt} if prompt else {}),
+            "prompt": begun,
         }
 
     def _asks(self, option: str, value: object) -> bool:
@@ -665,6 +670,16 @@ class Asked:
         definition = self.question.definition
         return split_ids(text_or_ids, self.vocabulary, definition.stop, definition.markers)
 
+    def begins(self, text: str, *, is_whole: bool) -> Turn | None:
+        """Return the prompt that a text goes on from: nothing where it repeats what the template is said to write; None
+        where only more of the text can tell.
+        """
+        begun = text.lstrip() if self._again else text
+        if any(begun.startswith(marker) for marker in self._again):
+            return _NOTHING
+        waits = not is_whole and any(marker.startswith(begun) for marker in self._again)
+        return None if waits else self.prompt
+
     def read(self, text_or_ids: str | Iterable[int], *, strict: bool, partial: bool, all_errors: bool) -> list[Message]:
         """Return the messages of a text.  Raises: Rejected."""
         for name, value in (("strict", strict), ("partial", partial), ("all_errors", all_errors)):
@@ -675,16 +690,24 @@ class Asked:
             turn = unpadded(given, self.question.definition)
         if partial and isinstance(text_or_ids, str):
             turn = certain(turn, self.chat.definition)
+        prompt = self.prompt if strict else self.begins(turn.text, is_whole=not partial)
+        if prompt is None:
+            prompt, turn = self.prompt, _NOTHING
         with metered(self._budget(turn)):
             asking = strict or self._ends_as_others(turn.text)
             terms = replace(self.terms, stop_optional=False) if asking else self.terms
-            reading = read(self.question, turn, terms, self.prompt, partial=partial, all_errors=all_errors)
+            reading = read(self.question, turn, terms, prompt, partial=partial, all_errors=all_errors)
             if strict and not partial and not reading.wrong:
                 self._check_strictly(turn, reading)
-            self._check_choice(reading, partial=partial)
+            self._check_choice(reading, prompt, partial=partial)
         if reading.wrong:
-            raise self._rejected(reading.wrong, self.prompt.text + turn.text, all_errors=all_errors)
-        messages = messages_of(reading.messages, self.question, len(self.prompt.text))
+            raise self._rejected(reading.wrong, prompt.text, turn.text, all_errors=all_errors)
+        if prompt is not self.prompt:
+            reading.messages[0].repairs.append(Repair(0, BEGUN_AGAIN))
+        messages = messages_of(reading.messages, self.question, len(prompt.text))
+        if self._again:
+            thoughts = {kind: said for kind, said in messages[0].thoughts.items() if said}
+            messages[0] = replace(messages[0], thoughts=thoughts)
         if self.kind == "assistant_turn" and not strict and not partial and not messages[0].repairs:
             messages[0] = replace(messages[0], told=Unsettled(self, given))
         return messages
@@ -730,7 +753,7 @@ class Asked:
             reading.wrong.append(Wrong(place, wrong.layer, wrong.because, wrong.expected))
         reading.wrong.sort(key=lambda found: found.place)
 
-    def _check_choice(self, reading: Reading, *, partial: bool) -> None:
+    def _check_choice(self, reading: Reading, prompt: Turn, *, partial: bool) -> None:
         choice, only = self.request.choice, self.request.only
         if self.kind != "assistant_turn" or reading.wrong or not reading.messages or choice == "auto" and only is None:
             return
@@ -738,15 +761,15 @@ class Asked:
         if choice == "none" and calls:
             reading.wrong.append(Wrong(calls[0].place, "tool", "tool_choice is 'none'", "no call"))
         elif choice == "required" and not calls and not partial:
-            reading.wrong.append(Wrong(len(self.prompt.text), "structure", "tool_choice asks for a call", "a call"))
+            reading.wrong.append(Wrong(len(prompt.text), "structure", "tool_choice asks for a call", "a call"))
         for call in calls:
             if only is not None and (call.builtin or call.name) not in only and call.complete:
                 allowed = " or ".join(map(repr, only))
                 reading.wrong.append(Wrong(call.place, "tool", f"tool_choice is {allowed}", allowed))
 
-    def _rejected(self, wrong: list[Wrong], text: str, *, all_errors: bool) -> Rejected:
+    def _rejected(self, wrong: list[Wrong], prompt: str, text: str, *, all_errors: bool) -> Rejected:
         listed = wrong if all_errors else wrong[:1]
-        first, *others = rejected(listed, text, len(self.prompt.text), self.kind, self.chat.name)
+        first, *others = rejected(listed, prompt + text, len(prompt), self.kind, self.chat.name)
         first.others = tuple(others)
         return first
 

@@ -215,7 +215,8 @@ class _Proving:
     def prove(self, messages: list[dict[str, Any]], tools: list[Any], *, turns: bool) -> None:
         """Print a conversation in both ways; turns: whether its turns are held against the grammar too."""
         opens = messages[-1]["role"] == "user"
-        told: dict[str, Any] = {"tool_prompt": False, "add_generation_prompt": opens}
+        told: dict[str, Any] = {"tool_prompt": False}
+        told |= {"add_generation_prompt": True, "prompt": ""} if opens else {}
         try:
             theirs = self.template.render(_as_text(messages, as_text=self.as_text), opens=opens)
         except NotPrinted:

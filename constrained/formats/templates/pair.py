@@ -554,7 +554,12 @@ def _imports(writer: _Writer) -> list[str]:
 def _toml(writer: _Writer) -> str:
     shape = writer.shape
     calls, thoughts, results = writer.calls, shape.thoughts, shape.results
-    lines = [f"title = {_quoted(writer.template.name)}", 'specification = "its chat template"', ""]
+    lines = [f"title = {_quoted(writer.template.name)}", 'specification = "its chat template"']
+    starts = bool(thoughts) and _starts(writer, "thinking")[0] == "thinking"
+    if thoughts and starts and shape.prompt:
+        prompts = {thoughts.around.open: "think-open", shape.closed: "think-closed"}
+        lines.append(f"prompt = {_quoted(prompts.get(shape.prompt, 'free'))}")
+    lines.append("")
     lines += [f"specials = {_texts(writer.tokens)}", f"markers = {_texts(writer.markers)}", ""]
     calls_stop = _calls_ending(writer)[1]
     answer_stop = _ending(writer, shape.close)[1]
@@ -576,7 +581,7 @@ def _toml(writer: _Writer) -> str:
         lines.append("")
     if thoughts:
         lines += ["[thoughts]", 'reasoning = "thought"', ""]
-    if thoughts and _starts(writer, "thinking")[0] == "thinking":
+    if thoughts and starts:
         lines += [
             "[reasoning]",
             'rule = "thinking"',

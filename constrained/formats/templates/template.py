@@ -400,7 +400,7 @@ def compared(chat: ChatFormat, template: Printer) -> Comparison:
             if not said and (differs := _difference(expected, found, what)):
                 return Comparison("", differs)
         asked = [{"role": "user", "content": _ASKED}]
-        header = chat.render_text(asked, add_generation_prompt=True).partition(_ASKED)[2]
+        header = chat.render_text(asked, add_generation_prompt=True, prompt="").partition(_ASKED)[2]
         begun = next(_texts(template, [asked], opens=True), "")
     except ConstrainedError as error:
         return Comparison("", f"the format cannot write what it is compared by: {said_by(error)}")
@@ -431,9 +431,14 @@ def _conversations(chat: ChatFormat) -> Iterator[tuple[str, _Messages, list[Any]
 
 def _turn(chat: ChatFormat, messages: _Messages, tools: list[Any] | None) -> tuple[str, str]:
     """Return what a format writes behind the user's text, up to the turn, and the turn."""
-    rendered = render(chat, messages, tools, {"tool_prompt": False, "add_generation_prompt": _opens(messages)})
+    rendered = render(chat, messages, tools, _told(messages))
     text, (start, end) = rendered.turn.text, rendered.spans[0]
     return text[text.index(_ASKED) + len(_ASKED) : start], text[start:end]
+
+
+def _told(messages: _Messages) -> dict[str, Any]:
+    """Return how messages are rendered: without tools, and up to the header of the answer that they wait for."""
+    return {"tool_prompt": False, **({"add_generation_prompt": True, "prompt": ""} if _opens(messages) else {})}
 
 
 def _opens(messages: _Messages) -> bool:
@@ -456,7 +461,7 @@ def _says(
     if not ends:
         return False
     try:
-        read: Message = chat.parse(found[: min(ends)], tools, strict=True)
+        read: Message = chat.parse(found[: min(ends)], tools, strict=True, prompt="")
     except Rejected:
         return False
     thoughts = {kind: text for kind, text in read.thoughts.items() if text}
@@ -468,7 +473,7 @@ def _says(
 
 def _printed(template: Printer, chat: ChatFormat, messages: _Messages, tools: list[Any] | None) -> Iterator[str]:
     """Yield what a template prints of messages behind the user's text, in the ways that templates want them."""
-    told = {"tool_prompt": False, "add_generation_prompt": _opens(messages)}
+    told = _told(messages)
     ids = {own: written for written, own in chat.call_ids(messages, tools, **told).items()}
     ways = []
     for content in ("", None):

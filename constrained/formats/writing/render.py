@@ -64,22 +64,23 @@ class Rendered:
 
 
 def render(
-    chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: Mapping[str, Any],
-    begun: str = "",
+    chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: Mapping[str, Any]
 ) -> Rendered:
-    """Return the canonical text of messages; begun: what stands of the turn that is to be written.
+    """Return the canonical text of messages.
 
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
     """
     with metered(None if current() is not None else Budget(MAX_WORK * 4)):
-        return _rendered(chat, given, tools, dict(options), begun)
+        return _rendered(chat, given, tools, dict(options))
 
 
 def _rendered(
-    chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: dict[str, Any], begun: str
+    chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: dict[str, Any]
 ) -> Rendered:
     prompted, opens = _switch(options, "tool_prompt", default=True), _switch(options, "add_generation_prompt")
-    begun = begun or chat.generation_prompt(options.pop("thinking", None))
+    begun, thinking = options.pop("prompt", None), options.pop("thinking", None)
+    if begun is None:
+        begun = chat.generation_prompt(thinking) if opens or thinking is not None else ""
     definition = under(chat.definition, options)
 
     def speaks(role: str) -> bool:
@@ -87,7 +88,7 @@ def _rendered(
 
     messages = read_messages(given, thought_of(definition), speaks)
     if begun and not opens:
-        raise ConstrainedError("thinking without an answer to begin", instead="add_generation_prompt=True")
+        raise ConstrainedError("a prompt without an answer to begin", instead="add_generation_prompt=True")
     others, own = parted(definition, tools)
     read = None if tools is None or definition.payload is None else read_tools(others)
     given_ids = [call.id for message in messages for call in message.tool_calls]
@@ -212,7 +213,7 @@ def rendered_ids(
     chat: ChatFormat, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object, begun: str
 ) -> list[int]:
     """Return the ids of messages and of the header of an answer with what its turn begins with."""
-    return ids_of(chat, render(chat, messages, tools, {"add_generation_prompt": True}, begun), vocabulary)[0]
+    return ids_of(chat, render(chat, messages, tools, {"add_generation_prompt": True, "prompt": begun}), vocabulary)[0]
 
 
 def _tokens(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
