@@ -146,12 +146,12 @@ def asked(chat: ChatFormat, tools: Any) -> Iterator[dict[str, Any]]:
     for options in [{}, *own]:
         for choice in ("auto", "none", "required"):
             try:
-                grammar = chat.grammar(tools, tool_choice=choice, **options)
+                grammar = chat.grammar(tools, tool_choice=choice, prompt="", **options)
             except GrammarError:  # a text that is no chat has no calls
                 continue
             if grammar.fingerprint not in seen:
                 seen.add(grammar.fingerprint)
-                yield {"tool_choice": choice, **options}
+                yield {"tool_choice": choice, "prompt": "", **options}  # whole turns, as published readers want them
 
 
 def check_format(name: str, walks: int, seed: object) -> Outcome:

@@ -156,7 +156,7 @@ class Writer:
             [*(bytes([byte]) for byte in range(256)), *[None] * len(names)],
             special={name: 256 + at for at, name in enumerate(names)},
         )
-        self._constraint = compile(chat.grammar(TOOLS), vocabulary)
+        self._constraint = compile(chat.grammar(TOOLS, prompt=""), vocabulary)
         self._names, self._ids = (
             "(" + "|".join(map(re.escape, sorted(names, key=len, reverse=True))) + ")",
             vocabulary.special,

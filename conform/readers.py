@@ -133,7 +133,8 @@ _QWEN = _fields(
 # the formats say.
 TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {
     "hermes": (_JSON, "$^"),
-    **dict.fromkeys(("qwen2.5", "qwen3", "qwen3-2507", "qwen3-thinking-2507"), (_fields("<tool_call>", "</tool_call>", None, "", _THINK),
+    **dict.fromkeys(("qwen2.5", "qwen3", "qwen3-2507", "qwen3-thinking-2507"),
+                    (_fields("<tool_call>", "</tool_call>", None, "", _THINK),
     "$^")),
     **dict.fromkeys(("command-a", "command-r7b"), (_COHERE, "$^")),
     **dict.fromkeys(("qwen3-coder", "qwen3.5"), (_QWEN, r"<parameter=\w+>\n\s|\s\n</parameter>")),
@@ -150,7 +151,8 @@ TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-SERVED = {"qwen2.5": "qwen2", "qwen3": "qwen3", "qwen3-2507": "qwen3", "qwen3-thinking-2507": "qwen3", "qwen3.5": "qwen3_5", "gemma-4": "gemma4"}
+SERVED = {"qwen2.5": "qwen2", **dict.fromkeys(("qwen3", "qwen3-2507", "qwen3-thinking-2507"), "qwen3"),
+          "qwen3.5": "qwen3_5", "gemma-4": "gemma4"}
 
 
 def _transformers(settings: Settings) -> Read:
@@ -191,7 +193,8 @@ def of_message(message: Mapping[str, Any]) -> Reading:
 # -- vLLM --------------------------------------------------------------------------------------------------------------
 
 VLLM = {  # its names of the readers of calls and of thoughts
-    **dict.fromkeys(("hermes", "hermes-3", "qwen2.5", "qwen3-2507"), ("hermes", "")), **dict.fromkeys(("qwen3", "qwen3-thinking-2507"), ("hermes", "qwen3")),
+    **dict.fromkeys(("hermes", "hermes-3", "qwen2.5", "qwen3-2507"), ("hermes", "")),
+    **dict.fromkeys(("qwen3", "qwen3-thinking-2507"), ("hermes", "qwen3")),
     "qwen3-coder": ("qwen3_coder", ""), "qwen3.5": ("qwen3_coder", "qwen3"), "granite-4.0": ("granite4", ""),
     "deepseek-v3": ("deepseek_v3", ""), "deepseek-r1": ("deepseek_v3", "deepseek_r1"),
     "deepseek-v3.1": ("deepseek_v31", "deepseek_v3"),

@@ -112,7 +112,7 @@ def ours(chat: ChatFormat, text: str, message: Message, tools: object) -> str:
     reading without it.
     """
     try:
-        read = chat.parse(text, tools, strict=True)
+        read = chat.parse(text, tools, strict=True, prompt="")
     except ConstrainedError as error:
         return f"the strict reader refuses the turn: {error}"
     found = Reading(
