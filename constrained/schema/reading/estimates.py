@@ -223,7 +223,8 @@ class _AlternativeCount:
             for part in _mapped(schema, keyword):
                 ways *= 1 + self.of(part, True, depth) if type(part) is dict else 1
         if "contains" in schema:
-            ways *= MANY if max(_count(schema, "minContains"), _count(schema, "maxContains")) > _LARGEST_COUNT else 2
+            counted = max(_count(schema, "minContains"), _count(schema, "maxContains"))
+            ways *= MANY if counted > _LARGEST_COUNT else 2 + int(counted) // 3
         if ("unevaluatedProperties" in schema or "unevaluatedItems" in schema) and not _is_simple(schema):
             ways *= ways
         return ways
