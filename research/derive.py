@@ -25,7 +25,6 @@ from .words import Letter, spelled
 if TYPE_CHECKING:
     from constrained.budget.completion import Completions
     from constrained.budget.lookahead import Lookahead
-
     from constrained.engine.compiled import CompiledGrammar
     from constrained.grammar.ir import Symbol as Part
 

@@ -13,8 +13,6 @@ from unittest.mock import patch
 import jsonschema
 import numpy as np
 import pytest
-from constrained.budget.completion import Completions
-from constrained.budget.lookahead import Lookahead
 from laws import assert_mask_is_accepts, hard_vocabulary, separating_vocabulary
 from reference import ReferenceKernel
 
@@ -22,6 +20,8 @@ import constrained as c
 from benchmarks import always_finished
 from benchmarks.tool_sets import tool_sets
 from benchmarks.vocabularies import llama3
+from constrained.budget.completion import Completions
+from constrained.budget.lookahead import Lookahead
 from constrained.engine.plain import PlainKernel
 from constrained.work import spend
 

@@ -11,10 +11,10 @@ from itertools import count, islice
 import jsonschema
 import numpy as np
 import pytest
-from constrained.budget.ways import Candidates, TextWays, Ways, characters, closing, spelled
 from laws import unpacked
 
 import constrained as c
+from constrained.budget.ways import Candidates, TextWays, Ways, characters, closing, spelled
 from constrained.engine.plain import DONE, TextAt
 from constrained.engine.spelling import decode, variants
 from constrained.machine import Dispatch, Quoting

@@ -32,14 +32,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from constrained.budget.completion import known_tokens
 from constrained.engine.matcher import Matcher
 from constrained.engine.plain import DEAD
 from constrained.engine.tokens.bitmask import as_array, number
 from constrained.engine.tokens.vocabulary import checked_token, token_name
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
 from constrained.work import thread
-
-from .completion import known_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from constrained.budget.lookahead import FORGOTTEN, Lookahead, Successors, TokenSteps
+from constrained.budget.ways import Way, Ways, order, symbols
 from constrained.engine.plain import DEAD, Config, Frame, TextAt, frames
 from constrained.engine.spelling import decode, variants
 from constrained.errors import LimitExceeded
 from constrained.machine import Dispatch, State, Text
 from constrained.work import spend
-
-from .lookahead import FORGOTTEN, Lookahead, Successors, TokenSteps
-from .ways import Way, Ways, order, symbols
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from constrained.budget.ways import Ways
 from constrained.engine.plain import (
     BODY,
     DEAD,
@@ -34,8 +35,6 @@ from constrained.engine.tokens.trie import BITS, INSIDE, LEADS, TokenTrie
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.machine import Dispatch, Language, LiteralSet, State, Text
 from constrained.work import spend
-
-from .ways import Ways
 
 # ======================================================================================================================
 # The plain automaton, with a way to look ahead that does not tell apart texts that nothing tells apart.
