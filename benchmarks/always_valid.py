@@ -46,7 +46,7 @@ MODES: dict[str, dict[str, Any]] = {
     "padded batch": {"do_sample": True, "temperature": 1.0, "top_k": 0},
 }
 PAIRS = (  # a member between tags: its name, its value
-    r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>",
+    r"<arg_key(?::\w+)?>(.*?)</arg_key(?::\w+)?>\s*<arg_value(?::\w+)?>(.*?)</arg_value(?::\w+)?>",
     r"<parameter=([^>]+)>\n(.*?)\n</parameter>",
     r"<parameter=([^>]+)>(.*?)</parameter>",
     r'<parameter name="([^"]*)">(.*?)</parameter>',
@@ -55,6 +55,9 @@ PAIRS = (  # a member between tags: its name, its value
     r'<cofl:value name="([^"]*)" type="(?:raw|json)">(.*?)</cofl:value>',
     r"\]<\]minimax\[>\[<([^/>]+)>((?:(?!\]<\]minimax).)*?)\]<\]minimax\[>\[</\1>",
 )
+FENCES = (  # what stands around Python calls, where that is not a list of them
+    ("```python\n", "\n```"), ("<|tool_call_start|>", "<|tool_call_end|>"), ("<function_calls>", "</function_calls>"),
+)  # fmt: skip
 BATCH = {"padded batch": 8}  # prompts of different lengths, in one call
 MAX_TOKENS, DRAWN = 256, 60
 CUT = 10  # texts that the limit may cut for one that is wanted, before a check gives up
@@ -213,7 +216,7 @@ def _json_call(text: str, arguments: dict[str, Any]) -> bool:
 
 def _quoted(text: str) -> str:
     """Return objects with bare keys and strings between tokens, as Gemma writes them, as JSON."""
-    parts = text.split('<|"|>')
+    parts = text.split("<escape>" if "<escape>" in text else '<|"|>')
     return "".join(
         json.dumps(part) if at % 2 else re.sub(r"([{,])([^\s{},:\[\]]+):", r'\1"\2":', part)
         for at, part in enumerate(parts)
@@ -285,7 +288,8 @@ def _is_element(element: list[Any], value: Any) -> bool:
 
 def _python_call(text: str, arguments: dict[str, Any]) -> bool:
     """Say whether some call in the Python part of a text has these keyword arguments."""
-    body = text.partition("```python\n")[2].partition("\n```")[0] or text.rpartition("]")[0] + "]"
+    parts = [text.partition(opening)[2].rpartition(closing)[0] for opening, closing in FENCES if opening in text]
+    body = parts[0] if parts else text.rpartition("]")[0] + "]"
     try:
         calls = [node for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Call)]
     except SyntaxError:
