@@ -386,11 +386,13 @@ def _gone_on(
     if not theirs.startswith(asked):  # it ends in a thought that the message has not, or is of a user alone
         return 0
     text = theirs[len(asked) :]
-    stop = max((text.rfind(one) + len(one) for one in chat.stop if one in text), default=len(text))
+    stops = [text.rfind(one) + len(one) for one in chat.stop if one in text]
+    if not stops:  # the template leaves it open
+        return 0
     several: dict[str, Any] = {"parallel_tool_calls": True} if chat.definition.repeat else {}
     try:
         chat.validate(
-            text[:stop],
+            text[: max(stops)],
             "assistant_turn",
             tools,
             strict="<\\/" not in text and "</" not in text,
