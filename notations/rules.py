@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from lark import Lark, Token, Tree, UnexpectedInput
 
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, shown
-from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Rule
+from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Rule, names_of
 from constrained.grammar.lark.reader import read as read_lark
 from constrained.machine import Widened
 from constrained.regex import Expr, char_class, concat, is_empty, literal, repeat, union
@@ -399,14 +399,16 @@ def translate(
     """
     if not isinstance(text, str):
         raise GrammarError(f"not a {reading.notation} text: {shown(text)}", instead="the text itself, a str")
-    if isinstance(specials, str):
-        raise GrammarError(f"specials are not a list of names: {shown(specials)}", instead='specials=["<|eot|>"]')
+    if start is not None and not isinstance(start, str):
+        raise GrammarError(f"start is {shown(start)}", instead="the name of a rule")
+    if not isinstance(define, Mapping | None):
+        raise GrammarError(f"define is {shown(define)}", instead='define={"name": grammar}')
     if len(text) > MOST_LENGTH:
         what = f"a {reading.notation} grammar of {len(text):,} characters"
         raise LimitExceeded(what, because=f"the limit is {MOST_LENGTH:,}")
     with metered(), working_on(f"{reading.notation} grammar"):
         spend(20 * len(text))
-        found = reading(text, file, specials, start)
+        found = reading(text, file, names_of(specials, "specials"), start)
         found.out.parts.update(define or {})
         found.read()
         return found.translated()
