@@ -81,16 +81,16 @@ class Translated:
 
         Raises: GrammarError, LimitExceeded: at a place of the user's text.
         """
-        parts = {**self.parts, **dict.fromkeys(self.computed, _ANYTHING)}
+        parts, widened = {**self.parts, **dict.fromkeys(self.computed, _ANYTHING)}, [*self.widened]
         found = self._read(parts)
         if self.computed or self.check is not None:
             with metered(), working_on(f"{self.notation} grammar"):
                 made = expressions(found, self.computed)
                 parts |= self._computed(made)
                 if self.check is not None:
-                    self.widened += self.check(found, made)
+                    widened += self.check(found, made)
             found = self._read(parts)
-        return replace(found, widened=(*found.widened, *self.widened)) if self.widened else found
+        return replace(found, widened=(*found.widened, *widened)) if widened else found
 
     def _read(self, parts: Mapping[str, Productions]) -> Productions:
         try:
