@@ -20,6 +20,7 @@ Cost: per position one `Edges` of at most 1 + cells + 2 calls, about 5 µs, what
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from constrained.errors import LimitExceeded, UnsupportedSchema
@@ -618,7 +619,8 @@ class ObjectMachine:
         self.names: tuple[str, ...] = ()
         self.conjs: tuple[Conj, ...] = ()
         if shape.named:
-            self.names, self.conjs = zip(*sorted_in_turns(shape.named), strict=True)
+            ordered = sorted_in_turns(shape.named)
+            self.names, self.conjs = tuple(map(itemgetter(0), ordered)), tuple(map(itemgetter(1), ordered))
         self.index = dict(zip(self.names, range(len(self.names)), strict=True))
         self.required = mask_of(map(self.index.__getitem__, shape.required), len(self.names)) if shape.required else 0
         self.special = frozenset(self.names)
