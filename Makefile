@@ -44,7 +44,8 @@ sanitize: $(VENV)/.tested
 hosts: hosts-vllm hosts-mlx hosts-llama hosts-transformers4
 HOSTED = $(VENV)-$*/bin/python -m
 hosts-%: $(VENV)-%/.ready
-	$(HOSTED) pytest $(if $(filter vllm,$*),tests/hosts/test_vllm.py tests/hosts/test_vllm_engine.py)\
+	$(HOSTED) pytest $(if $(filter vllm,$*),tests/hosts/test_vllm.py tests/hosts/test_vllm_engine.py\
+	  tests/test_response_templates.py)\
 	  $(if $(filter mlx,$*),tests/hosts/test_outlines.py) $(if $(filter mlx llama,$*),tests/hosts/test_local.py)\
 	  $(if $(filter transformers4,$*),tests/hosts/test_generate.py)
 

@@ -58,10 +58,12 @@ def host():
         yield host
 
 
+@pytest.mark.parametrize("reader", ["transformers", "vllm"])
 @pytest.mark.parametrize("name", READ)
-def test_transformers_reads_turns_by_our_templates(name, host):
+def test_servers_read_turns_by_our_templates(name, reader, host):
+    pytest.importorskip(reader, reason="see make hosts-vllm")
     chat = ChatFormat.load(name)
-    host.open("transformers", chat, exported(name))
+    host.open(reader, chat, exported(name))
     read, writer = 0, laboratory.Writer(chat)
     for message in TURNS:
         text = writer.write(message)
@@ -84,6 +86,13 @@ def test_the_command_prints_it(capsys):
     assert json.loads(capsys.readouterr().out) == exported("hermes")
     assert run(["show", "--format", "pythonic", "--to", "response_template"]) == 2
     assert "Python's calls" in capsys.readouterr().err
+
+
+def test_the_command_derives_a_format_of_one(tmp_path, capsys):
+    (tmp_path / "tags.json").write_text(json.dumps(TAGS))
+    assert run(["derive", str(tmp_path / "tags.json"), "-o", str(tmp_path)]) == 0
+    path, doubts = capsys.readouterr().out.split("\n", 1)
+    assert ChatFormat.load(path).stop == ("<|end|>", "<|stop|>") and "conversations: " in doubts
 
 
 # -- response templates as formats -------------------------------------------------------------------------------------

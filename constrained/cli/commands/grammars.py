@@ -19,6 +19,7 @@ from constrained.cli.inputs import (
     TokenizerOption,
     as_utf8,
     check_writable,
+    read_json,
     read_tokenizer,
     read_vocabulary,
     takes_language,
@@ -224,7 +225,10 @@ def _shown(found: Verdict, *, whole: bool) -> str:
 def derive(
     template: Annotated[
         str,
-        typer.Argument(metavar="TOKENIZER|TEMPLATE", help="A tokenizer's folder or hub id, or a .jinja file."),
+        typer.Argument(
+            metavar="TOKENIZER|TEMPLATE",
+            help="A tokenizer's folder or hub id, a .jinja file, or a .json file: a response template.",
+        ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where the two files go.")],
     special: Annotated[
@@ -238,6 +242,10 @@ def derive(
     from constrained.formats.load import ChatFormat
     from constrained.formats.templates.derive import derive as derived
 
+    if template.endswith(".json"):
+        made = ChatFormat.from_response_template(read_json(template), stop=stop)
+        typer.echo("\n".join([str(made.save(output)), *(f"{what}: {why}" for what, why in made.doubts)]))
+        return
     found = derived(_given(template), ChatFormat.load, _named(special or []), stop, conversations)
     path = found.format.save(output)
     proof = found.proof
