@@ -54,13 +54,16 @@ class Source:
 
     @classmethod
     def of_file(cls, path: str, start: str | None = None, specials: Collection[str] = ()) -> Source:
-        """Return the grammar of a Lark file.  One without a rule `start` is a part of others, which may use it all."""
+        """Return the grammar of a Lark file.  One without a rule `start` is a part of others, which may use it all, and
+        say which of its texts are special tokens: so alternatives are not compared.
+        """
         raw: dict[str, Any] = {}
         found = Grammar.of(read_file(path, start, specials, shown_to=raw.update))
         text = Sources.at(path, ()).main
         names = [definition.name for definition in _definitions(text.text)]
-        entries = (start or "start",) if start or "start" in names else tuple(names)
-        return cls(found, raw, text, entries)
+        if start is None and "start" not in names:
+            return cls(found, raw, text, tuple(names), generated=frozenset())
+        return cls(found, raw, text, (start or "start",))
 
     @classmethod
     def of_format(cls, name: str) -> Source:

@@ -18,6 +18,7 @@ from constrained.research.places import Source
 import constrained as c
 from constrained.cli import run
 from constrained.grammar import Grammar
+from constrained.grammar.lark import shipped_folder
 
 LIST = 'root ::= "[" (item ("," item)*)? "]"\nitem ::= [0-9]{1,3} | "x"\n'
 JSON = r"""
@@ -190,6 +191,12 @@ def test_what_a_tokenizer_cannot_spell(folder):
 ])  # fmt: skip
 def test_shipped_grammars_have_no_findings(name, known):
     assert [finding.check for finding in lint(Source.of_format(name), checks=CHECKS[:4]).findings] == known
+
+
+@pytest.mark.parametrize("part", ["json", "code", "python", "llama"])
+def test_shipped_parts_have_no_findings(part, capsys):
+    assert run(["lint", str(shipped_folder() / f"{part}.lark")]) == 0
+    assert "--start RULE: a whole" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("rules", "ambiguous"), [

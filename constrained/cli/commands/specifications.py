@@ -167,6 +167,8 @@ def read_source(file: str, given: Notation | None, start: str | None, special: l
         raise ConstrainedError(f"{file} is a schema", because="it has no rules", instead="a grammar")
     if notation is Notation.FORMAT:
         return Source.of_format(file)
+    if notation is Notation.LARK and start is None and Path(file).with_suffix(".toml").exists():
+        return Source.of_format(file)  # a pair
     if notation is Notation.LARK:
         return Source.of_file(file, start, special or ())
     return Source.of_translated(read_translated(file, notation, start, special))
@@ -187,13 +189,17 @@ def lint(
 ) -> None:
     """Look for what a grammar says and cannot mean; exit code 1 where there is such a thing."""
     vocabulary = None if tokenizer is None else read_vocabulary(tokenizer)
-    report = lint_of(read_source(file, notation, start, special), vocabulary, check or CHECKS)
+    source = read_source(file, notation, start, special)
+    report = lint_of(source, vocabulary, check or CHECKS)
     for finding in report.findings:
         typer.echo(json.dumps(asdict(finding), ensure_ascii=False) if as_json else str(finding))
     if not as_json:
         count = len(report.findings)
-        tried = f"; ambiguity: texts of at most {report.tried} terminals" if "ambiguous" in (check or CHECKS) else ""
+        compared = "ambiguous" in (check or CHECKS) and source.generated != frozenset()
+        tried = f"; ambiguity: texts of at most {report.tried} terminals" if compared else ""
         typer.echo(f"{count or 'no'} finding{'s' * (count != 1)}{tried}", err=True)
+        if source.generated == frozenset():
+            typer.echo("no rule is called start, so this is a part of other files; --start RULE: a whole", err=True)
     if report.findings:
         raise typer.Exit(1)
 
