@@ -494,8 +494,12 @@ class _Places:
 
 
 def _distinct(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return small numbers without repetitions, ascending, and the place of each among these."""
-    met = np.zeros(int(numbers.max(initial=-1)) + 1, np.bool_)
+    """Return numbers without repetitions, ascending, and the place of each among these; a table where it is small."""
+    most = int(numbers.max(initial=-1)) + 1
+    if most > 64 * len(numbers):
+        found, back = np.unique(numbers, return_inverse=True)
+        return found, back.reshape(-1)
+    met = np.zeros(most, np.bool_)
     met[numbers] = True
     return np.flatnonzero(met), (np.cumsum(met) - 1)[numbers]
 
