@@ -431,7 +431,6 @@ _RUST = re.compile(
 _FLAGS = re.compile(r"\(\?(?:P?<\w+>|[imsxu]*(?:-[imsx]+)?:|[imsxu]+\))")
 
 
-@cache
 def parse_rust(source: str, flags: str = "") -> Expr:
     """Return the texts that a regular expression of Rust's `regex` matches in full.
 
@@ -490,7 +489,6 @@ def _class(text: str) -> str:
     return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
 
 
-@cache
 def _common(name: str) -> Expr | None:
     """Return a terminal of the `lark` library's common ones as an expression."""
     try:
