@@ -47,7 +47,7 @@ from constrained.regex.charset import Ranges, category, normal, unicode_property
 from constrained.regex.charset import intersect as intersect_ranges
 from constrained.work import spend
 
-from .rules import Part, Reading, _of_rule, of_expression, place, quoted
+from .rules import Part, Reading, of_expression, of_rule, of_terminal, place, quoted
 
 _GRAMMAR = r"""
 start: (rule | terminal | ignored | imported | options)*
@@ -495,4 +495,4 @@ def _common(name: str) -> Expr | None:
         found = read_lark(f"%import common.{name}\nstart: {name}")
     except GrammarError:
         return None
-    return _of_rule("start", found.rules["start"].alternatives, {})
+    return of_rule("start", found.rules["start"].alternatives, {}, of_terminal)

@@ -85,7 +85,7 @@ class Translated:
         found = self._read(parts)
         if self.computed or self.check is not None:
             with metered(), working_on(f"{self.notation} grammar"):
-                made = expressions(found, self.computed)
+                made = expressions({name: rule.alternatives for name, rule in found.rules.items()}, self.computed)
                 parts |= self._computed(made)
                 if self.check is not None:
                     widened += self.check(found, made)
@@ -450,18 +450,30 @@ def of_expression(expr: Expr, source: str | None = None) -> Productions:
 _ANYTHING = of_expression(char_class([(0, 0x10FFFF)]))
 
 
-def expressions(grammar: Productions, computed: Mapping[str, Computed]) -> dict[str, Expr | None]:
-    """Return the languages of the computed rules, and of all that they need, as expressions; None: it is recursive, or
-    of special tokens or schemas.
+def of_terminal(symbol: Any) -> Expr | None:
+    """Return the language of a symbol as an expression; None: it is none, or a reference."""
+    if isinstance(symbol, Literal):
+        return literal(symbol.text)
+    return symbol.language if isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) else None
+
+
+def expressions(
+    rules: Mapping[str, Iterable[Any]],
+    computed: Mapping[str, Computed] | None = None,
+    terminal: Callable[[Any], Expr | None] = of_terminal,
+) -> dict[str, Expr | None]:
+    """Return the languages of rules as expressions; None: it is recursive, or of special tokens or schemas.
+
+    terminal: returns that of a symbol that is no reference.
     """
+    computed = computed or {}
     done: dict[str, Expr | None] = {}
-    todo, above = list(grammar.rules), set[str]()
+    todo, above = list(rules), set[str]()
     while todo:
         name = todo[-1]
         spend(10)
         rule = computed.get(name)
-        sequences = grammar.rules[name].alternatives
-        needed = [part.rule for sequence in sequences for part in sequence if isinstance(part, Ref)]
+        needed = [part.rule for sequence in rules[name] for part in sequence if isinstance(part, Ref)]
         needed = [used for used in needed if used != name]
         waiting = [inner for inner in (needed if rule is None else rule.operands) if inner not in done]
         if name not in done and waiting and name not in above:
@@ -475,25 +487,27 @@ def expressions(grammar: Productions, computed: Mapping[str, Computed]) -> dict[
         if waiting or None in operands:
             done[name] = None
         else:
-            done[name] = _of_rule(name, sequences, done) if rule is None else rule.function(*operands)
+            done[name] = of_rule(name, rules[name], done, terminal) if rule is None else rule.function(*operands)
     return done
 
 
-def _of_rule(name: str, sequences: Iterable[Any], done: Mapping[str, Expr | None]) -> Expr | None:
+def of_rule(
+    name: str, sequences: Iterable[Any], done: Mapping[str, Expr | None], terminal: Callable[[Any], Expr | None]
+) -> Expr | None:
     """Return the texts of one rule, which may use itself at the beginning of an alternative, as repeats do."""
     once, again = list[Expr](), list[Expr]()
     for sequence in sequences:
         loops = bool(sequence) and sequence[0] == Ref(name)
-        parts = [_of_symbol(symbol, done) for symbol in (sequence[1:] if loops else sequence)]
-        if None in parts:
+        found = of_sequence(sequence[1:] if loops else sequence, done, terminal)
+        if found is None:
             return None
-        (again if loops else once).append(concat(*(part for part in parts if part is not None)))
+        (again if loops else once).append(found)
     return concat(union(*once), repeat(union(*again), 0, None)) if again else union(*once)
 
 
-def _of_symbol(symbol: Any, done: Mapping[str, Expr | None]) -> Expr | None:
-    if isinstance(symbol, Ref):
-        return done.get(symbol.rule)
-    if isinstance(symbol, Literal):
-        return literal(symbol.text)
-    return symbol.language if isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) else None
+def of_sequence(
+    sequence: Iterable[Any], done: Mapping[str, Expr | None], terminal: Callable[[Any], Expr | None]
+) -> Expr | None:
+    """Return the texts of a sequence of symbols; `done`: those of rules."""
+    parts = [done.get(symbol.rule) if isinstance(symbol, Ref) else terminal(symbol) for symbol in sequence]
+    return None if None in parts else concat(*(part for part in parts if part is not None))

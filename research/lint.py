@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from constrained.notations.rules import expressions, of_sequence, of_terminal
+
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.ir import Literal, Pattern, Ref, Special
@@ -31,7 +33,6 @@ from constrained.regex import (
     Expr,
     char_class,
     complement,
-    concat,
     example,
     intersect,
     is_empty,
@@ -48,6 +49,7 @@ from .places import Source
 CHECKS = ("unreachable", "unused", "shadowed", "loop", "ambiguous", "unspellable")
 SYMBOLS = 6  # terminals of a text that is tried
 MOST_TEXTS = 200  # of each rule
+_MOST_PARTS = 64  # of an alternative that is tried
 _SAMPLES = 3  # texts of a pattern
 _WORK = 3_000_000  # units for one check
 
@@ -160,10 +162,6 @@ def _shadowed(source: Source) -> Iterator[Finding]:
 _PRIVATE = 0x10F000  # code points of a plane for private use
 
 
-def _expression(language: object) -> Expr | None:
-    return language if isinstance(language, Expr) else None
-
-
 class _Languages:
     """The languages of rules that are regular, as expressions; None of others.
 
@@ -171,43 +169,25 @@ class _Languages:
     """
 
     def __init__(self, source: Source) -> None:
-        self._rules, self._known = source.rules, dict[str, Expr | None]()
         self._tokens = {name: chr(_PRIVATE + at) for at, name in enumerate(sorted(source.grammar.specials))}
         self._texts = repeat(char_class([(0, _PRIVATE - 1)]), 0, None)
+        self._rules = expressions(source.rules, terminal=self._terminal)
+
+    def of_sequence(self, sequence: Any) -> Expr | None:
+        found: Expr | None = of_sequence(sequence, self._rules, self._terminal)
+        return found
 
     def shown(self, text: str) -> str:
         """Return a text with the names of its special tokens."""
         names = {char: name for name, char in self._tokens.items()}
         return "".join(names.get(char, char) for char in text)
 
-    def of_sequence(self, sequence: Any) -> Expr | None:
-        parts = [self._of(symbol) for symbol in sequence]
-        return None if None in parts else concat(*(part for part in parts if part is not None))
-
-    def _of(self, symbol: Any) -> Expr | None:
-        if isinstance(symbol, (Literal, Special)):
-            text = symbol.text if isinstance(symbol, Literal) else symbol.name
-            return literal(self._tokens.get(text, text))
-        if isinstance(symbol, Pattern):
-            expr = symbol.language
-            return intersect(expr, self._texts) if isinstance(expr, Expr) and self._tokens else _expression(expr)
-        if not isinstance(symbol, Ref):
-            return None
-        if symbol.rule not in self._known:
-            self._known[symbol.rule] = None  # while it is at work: recursive
-            self._known[symbol.rule] = self._of_rule(symbol.rule)
-        return self._known[symbol.rule]
-
-    def _of_rule(self, name: str) -> Expr | None:
-        spend(10)
-        once, again = list[Expr](), list[Expr]()
-        for sequence in self._rules.get(name, ()):
-            loops = bool(sequence) and sequence[0] == Ref(name)
-            found = self.of_sequence(sequence[1:] if loops else sequence)
-            if found is None:
-                return None
-            (again if loops else once).append(found)
-        return concat(union(*once), repeat(union(*again), 0, None)) if again else union(*once)
+    def _terminal(self, symbol: Any) -> Expr | None:
+        name = symbol.name if isinstance(symbol, Special) else symbol.text if isinstance(symbol, Literal) else None
+        if name in self._tokens:
+            return literal(self._tokens[name])
+        found: Expr | None = of_terminal(symbol)
+        return found if found is None or not self._tokens else intersect(found, self._texts)
 
 
 # -- loops that read nothing -------------------------------------------------------------------------------------------
@@ -328,6 +308,8 @@ class _Derivations:
             if symbols == 0:
                 yield "", 1, 1
             return
+        if len(sequence) > _MOST_PARTS:
+            return
         first, rest = sequence[0], sequence[1:]
         for size in range(symbols + 1):
             heads = self._of_symbol(first, size)
@@ -399,7 +381,7 @@ def _lost(symbol: Any, specials: Collection[str], known: Collection[str], texts:
         return None if name in known else f"the special token {name!r}"
     if isinstance(symbol, Literal):
         return None if matches(texts, symbol.text) else f"the text {symbol.text!r}"
-    expr = _expression(symbol.language) if isinstance(symbol, Pattern) else None
+    expr = of_terminal(symbol)
     lost = expr is not None and is_empty(intersect(expr, texts))
     return f"the pattern /{_short(symbol.source)}/" if lost else None
 

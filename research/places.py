@@ -18,6 +18,7 @@ from constrained.formats.definition import ENTRY
 from constrained.grammar import Grammar, Ref
 from constrained.grammar.lark.reader import read_file
 from constrained.grammar.lark.source import _TOKEN, LarkText, Sources
+from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.notations.rules import Translated
@@ -139,24 +140,28 @@ class Source:
 
 def _definitions(text: str) -> list[Definition]:
     """Return the definitions of a Lark text, in order; what extends one adds to it."""
+    words = [match for match in _TOKEN.finditer(text) if match.lastgroup in _WORDS]
+    spend(len(text) + 10 * len(words))
+    heads = [
+        at for at, match in enumerate(words)
+        if match.lastgroup == "definition" or match.group().startswith("%") and match.group() not in ("%json", "%regex")
+    ]  # fmt: skip
     found: dict[str, Definition] = {}
-    matches = [match for match in _TOKEN.finditer(text) if match.lastgroup in _WORDS]
-    for number, match in enumerate(matches):
-        before = matches[number - 1].group() if number else ""
-        if match.lastgroup != "definition" and before not in _DIRECTIVES_OF_RULES:
+    for at, after in zip(heads, [*heads[1:], len(words)], strict=True):
+        if words[at].group() in _DIRECTIVES_OF_RULES:
+            at += 1
+        elif words[at].lastgroup != "definition":
             continue
-        name = match.group().lstrip("!? \t")
-        end = next((later.start() for later in matches[number + 1 :]
-                    if later.lastgroup == "definition" or later.group().startswith("%")
-                    and later.group() not in ("%json", "%regex")), len(text))  # fmt: skip
-        body = text.index(":", match.end()) + 1
-        inner = [later for later in matches[number + 1 :] if body <= later.start() < end]
-        alternatives = _alternatives(text, body, end, inner)
-        uses = frozenset(later.group() for later in inner if later.lastgroup == "name")
+        if at >= len(words) or (colon := text.find(":", words[at].end())) < 0:
+            continue
+        name = words[at].group().lstrip("!? \t")
+        end = words[after].start() if after < len(words) else len(text)
+        inner = [word for word in words[at + 1 : after] if word.start() > colon]
         known = found.get(name)
-        at = _place(text, match.end() - len(name))
+        uses = frozenset(word.group() for word in inner if word.lastgroup == "name")
         found[name] = Definition(
-            name, known.at if known else at, (*(known.alternatives if known else ()), *alternatives),
+            name, known.at if known else _place(text, words[at].end() - len(name)),
+            (*(known.alternatives if known else ()), *_alternatives(text, colon + 1, end, inner)),
             uses | (known.uses if known else frozenset()),
         )  # fmt: skip
     return [*found.values()]
