@@ -137,10 +137,10 @@ def compared(key: str, count: int, seed: int) -> Iterator[tuple[Call, str, bool,
     theirs = xgrammar.Grammar.from_structural_tag(tag)
     chat = ChatFormat.load(KEYS[key])
     for call in calls(count, seed):
-        turn = chat.write_call(call[0], call[1], TOOLS)
+        turn = chat.write_call(call[0], call[1], TOOLS, prompt="")
         text = respelled(key, turn, chat.stop)
         try:
-            chat.parse(turn, TOOLS, strict=True, tool_choice="required")
+            chat.parse(turn, TOOLS, strict=True, tool_choice="required", prompt="")
             ours = True
         except ConstrainedError:
             ours = False

@@ -27,6 +27,7 @@ from starlette.routing import Route
 import constrained as c
 
 WATCH = 0.2  # seconds between two looks whether a client is still there
+COMPILING = 2  # requests at once: a mask waits for the interpreter until each of them has had its turn
 
 
 def create_app(
@@ -61,6 +62,7 @@ class Server:
 
     def __init__(self, chat: Chat, name: str) -> None:
         self._chat, self._name, self._under_way, self._since = chat, name, 0, int(time.time())
+        self._compiling = asyncio.Semaphore(COMPILING)
         self._page = playground.page({"model": name, "format": chat.format.name})
 
     def routes(self) -> list[Route]:
@@ -143,7 +145,8 @@ class Server:
         if isinstance(model, str) and model != self._name:
             message = f"there is no model {model!r:.100}; this server has {self._name!r}"
             raise BadRequest(message, "model", "model_not_found", 404)
-        asked = await asyncio.to_thread(self._chat.asked, body)
+        async with self._compiling:
+            asked = await asyncio.to_thread(self._chat.asked, body)
         if self._under_way + len(asked.matchers) > self._chat.limits.requests:
             raise BadRequest(f"{self._under_way} answers are under way", code="rate_limit_exceeded", status=429)
         completion = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -48,6 +49,7 @@ def serve(
         gc.collect()
         gc.freeze()  # what was loaded stays: no search for garbage looks at it again
         work.full_collections.enabled = True
+        sys.setswitchinterval(0.001)  # seconds that a compilation keeps a mask waiting; 0.005 without
         uvicorn.Server(config).run(sockets=[socket])
         gc.unfreeze()  # else libraries report at exit that it has leaked
 
