@@ -24,6 +24,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 
 from constrained.api import compile
 from constrained.engine.tokens.vocabulary import Vocabulary
@@ -171,7 +172,8 @@ class Writer:
             for at, call in enumerate(message.tool_calls)
         ]
         try:
-            text = self._chat.write(Message(message.content, calls, thoughts=message.thoughts), TOOLS)
+            said = Message(message.content, calls, thoughts=message.thoughts)
+            text = self._chat.write(said, TOOLS, prompt="")
             matcher = self._constraint.matcher()
             for part in re.split(self._names, text):
                 for token in [self._ids[part]] if part in self._ids else part.encode():
@@ -285,7 +287,7 @@ def examine(
     search = _Search(chat, host, outcome, reader in STREAMS)
     while search.run(examples, start + len(search.raised)):
         pass
-    outcome.unreadable = host.stopped
+    outcome.unreadable = outcome.unreadable or host.stopped
     outcome.differences = [difference for _, difference in sorted(search.least.items())]
     return outcome
 
@@ -322,6 +324,8 @@ class _Search:
 
         try:
             compare()
+        except Unsatisfiable:
+            self.outcome.unreadable = "the grammar of the format generates no turn that the format writes"
         except Exception as error:  # the kinds, of each of which the least was kept
             if not _of_kinds(error, (Unreadable, *self.raised.values())):
                 raise

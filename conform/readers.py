@@ -151,8 +151,12 @@ TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-SERVED = {"qwen2.5": "qwen2", **dict.fromkeys(("qwen3", "qwen3-2507", "qwen3-thinking-2507"), "qwen3"),
-          "qwen3.5": "qwen3_5", "gemma-4": "gemma4"}
+SERVED = {
+    "qwen2.5": "qwen2",
+    **dict.fromkeys(("qwen3", "qwen3-2507", "qwen3-thinking-2507"), "qwen3"),
+    "qwen3.5": "qwen3_5",
+    "gemma-4": "gemma4",
+}
 
 
 def _transformers(settings: Settings) -> Read:

@@ -209,3 +209,9 @@ def test_a_saved_format_reads_the_same(tmp_path):
     assert again.parse(turn, laboratory.TOOLS).tool_calls == chat.parse(turn, laboratory.TOOLS).tool_calls
     with pytest.raises(UnsupportedExport, match="where a turn begins"):
         again.grammar().to_response_template()
+
+
+def test_what_transformers_reads_otherwise_is_noted():
+    notes = ChatFormat.from_response_template(BARE).grammar(laboratory.TOOLS).notes
+    assert [note.word for note in notes] == ["transformers"]
+    assert "a value of another type" in notes[0].because and "control characters" in notes[0].because

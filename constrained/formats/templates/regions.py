@@ -285,6 +285,7 @@ class _Format:
         ]
         if calls:
             lines += ["", "[payload]", f'surface = "{calls.surface}"', f'name = "{calls.naming}"', *calls.quote]
+            lines += ["", "[notes]", f"transformers = {json.dumps('; '.join(calls.notes))}"]
             lines += ["", "[calls]", 'repeat = "more_calls"', 'next = "next_call"'] if calls.repeats else []
         if thought is not None:
             lines += [
@@ -314,6 +315,7 @@ class _Calls:
 
     def __init__(self, of: _Format) -> None:
         self.of, self.field = of, of.fields["tool_calls"]
+        self.notes = ["it reads a string as a value of another type, where the schema allows that too"]  # transformers
         self.where = f"{_WHERE}, fields.tool_calls"
         self.content, self.given = self.field.get("content", "text"), self.field.get("content_args") or {}
         if self.content not in ("json", "xml-inline"):
@@ -414,6 +416,7 @@ class _Calls:
         if not first or first != second or not self.given.get("unquoted_keys"):
             raise _refused(f"strings stand between {shown(self.delimiters)}", self.where)
         self.of.tokens = (*self.of.tokens, first)
+        self.notes.append("it refuses strings with the control characters 1 and 2")
         rules = ["arguments: quoted_object", "any_arguments: quoted_object", *_QUOTED.strip().split("\n")]
         return [
             *rules,
@@ -431,13 +434,9 @@ class _Calls:
         if parser not in (None, "json", "text"):
             raise _refused(f"its values are read by {shown(parser)}", where)
         if parser == "json":
-            self.of.doubts["strings"] = (
-                "the response template reads a string that is JSON as that value; here the types of tools say it"
-            )
+            self.notes.append("it reads a string that is JSON as that value")
         if parts[3].endswith("\\s*") or parts[6].startswith("\\s*"):
-            self.of.doubts["white space"] = (
-                "the response template takes it from the ends of strings between tags; here they keep it"
-            )
+            self.notes.append("it takes white space from the ends of a string")
         loose = "SPACE_OR_LINE?"
         lit, held = self.of.literal, _slashed(behind.least.strip())
         return [

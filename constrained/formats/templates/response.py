@@ -71,7 +71,7 @@ class _Probing:
         properties = {key: given.get(key, {"type": "string"}) for key in _KEYS}
         tools = [{"name": name, "parameters": {"type": "object", "properties": properties}} for name in _NAMES]
         try:
-            text = self.chat.write(message, tools)
+            text = self.chat.write(message, tools, prompt="")
         except ConstrainedError:
             return None
         stop = next((stop for stop in self.chat.stop if text.endswith(stop)), "")
@@ -90,7 +90,7 @@ class _Probing:
         """Return what a turn begins behind: the header of an answer, or the token before it."""
         asked = [{"role": "user", "content": _ASKED}]
         try:
-            told, begun = (self.chat.render_text(asked, add_generation_prompt=on) for on in (False, True))
+            told, begun = (self.chat.render_text(asked, add_generation_prompt=on, prompt="") for on in (False, True))
         except ConstrainedError:
             raise self.refused("nothing says where a turn begins") from None
         return begun.removeprefix(self.shared_start(told, begun)) or self.token.findall(begun)[-1]
