@@ -267,10 +267,11 @@ def run(bomb: Bomb, vocabulary: Vocabulary, before: Sequence[Bomb] = (), held: i
 
     def here() -> Run:
         given = build(bomb.input)
+        built = replace(bomb, options={name: build(value) for name, value in bomb.options.items()})
         for other in before:
             attempt(other, build(other.input), vocabulary)
         caches.charge(max(held - caches.held(), 0))
-        return measured(lambda: attempt(bomb, given, vocabulary))
+        return measured(lambda: attempt(built, given, vocabulary))
 
     return _told(forked(lambda: astuple(here())))
 
