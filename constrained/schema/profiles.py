@@ -43,7 +43,6 @@ PROFILES: dict[str, dict[str, Any]] = {
 }
 
 LEAST, MOST = -(2**63), 2**63 - 1
-DECIMALS = 10
 _FINEST = 1e-10
 _NARROW = 1e-6  # an interval that is smaller keeps all its numbers
 _OWN = applying(Applies.INSIDE, holds=Holds.SCHEMA)

@@ -16,7 +16,7 @@ from libc.string cimport memcmp, memcpy, memset
 from constrained.engine.kernel._texts cimport BODY, DONE, LanguageAt, NONE, not_below, Position, Spelling
 from constrained.engine.memory._memory cimport (
     allotted, arena_free, arena_take, ask, bits_in, cleared, enlarged, first_not_below, ints_add, ints_free,
-    ints_put, ints_room, map_add, map_find, map_free, map_get, map_put, map_room, mix, pair, released, SLICE, work)
+    ints_put, ints_room, chain_put, map_find, map_free, map_get, map_put, map_room, mix, pair, released, SLICE, work)
 
 from constrained.engine.spelling import decode, spellings, variants
 from constrained.errors import LimitExceeded
@@ -263,13 +263,7 @@ cdef class WrittenKeys:
         self.sets[candidate].table, self.sets[candidate].words = table, first
         self.sets[candidate].others, self.sets[candidate].count, self.sets[candidate].rank = others, count, rank
         self.set_count += 1
-        ints_put(&self.set_next, -1)
-        if known < 0:
-            map_add(&self.set_ids, a, b, near, candidate)
-        else:
-            while self.set_next.at[known] >= 0:
-                known = self.set_next.at[known]
-            self.set_next.at[known] = candidate
+        chain_put(&self.set_ids, &self.set_next, a, b, near, known, candidate)
         self.bytes += 40 + 4 * width
         return candidate
 
@@ -883,13 +877,7 @@ cdef class Stacks:
         ints_room(&self.next, 1)
         map_room(&self.ids)
         ints_put(&self.first, self.frames.size)
-        ints_put(&self.next, -1)
-        if known < 0:
-            map_add(&self.ids, a, count, near, candidate)
-        else:
-            while self.next.at[known] >= 0:
-                known = self.next.at[known]
-            self.next.at[known] = candidate
+        chain_put(&self.ids, &self.next, a, count, near, known, candidate)
         self.bytes += 12 * count + 8 + KEY
         return candidate
 
@@ -1564,12 +1552,7 @@ cdef class Automaton:
             candidate = self.next.at[candidate]
         map_room(&self.ids)
         candidate = self.add(configurations, flags)
-        if known < 0:
-            map_add(&self.ids, a, count, near, candidate)
-        else:
-            while self.next.at[known] >= 0:
-                known = self.next.at[known]
-            self.next.at[known] = candidate
+        chain_put(&self.ids, &self.next, a, count, near, known, candidate)
         return candidate
 
     cdef int add(self, const Ints* configurations, int flags) except -1:
@@ -1586,7 +1569,6 @@ cdef class Automaton:
         state.first, state.count, state.flags = self.configurations.size, count, flags
         for i in range(count):
             ints_put(&self.configurations, configurations.at[i])
-        ints_put(&self.next, -1)
         self.count += 1
         self.meter.ticks += ADDED + count
         self.bytes += 80 + 4 * count

@@ -297,5 +297,18 @@ cdef inline int map_put(Map* m, uint64_t a, uint64_t b, int32_t value) except -1
     return map_add(m, a, b, nearness(a, b), value)
 
 
+cdef inline int chain_put(
+        Map* m, Ints* next_, uint64_t a, uint64_t b, uint32_t near, int known, int fresh) except -1:
+    """Add a number to those of one hash, of which `known` is the first, -1: there is none; `next_` links them.  Cannot
+    fail behind `map_room` and `ints_room`."""
+    ints_put(next_, -1)
+    if known < 0:
+        return map_add(m, a, b, near, fresh)
+    while next_.at[known] >= 0:
+        known = next_.at[known]
+    next_.at[known] = fresh
+    return 0
+
+
 cdef inline uint64_t pair(int32_t a, int32_t b) noexcept nogil:
     return (<uint64_t><unsigned int>a << 32) | <uint64_t><unsigned int>b
