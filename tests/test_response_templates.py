@@ -6,12 +6,15 @@ import json
 
 import pytest
 from constrained.conform import laboratory
+from constrained.default_model import load
 
 import constrained as c
 from constrained import ChatFormat, Grammar
 from constrained.cli import run
 from constrained.errors import UnsupportedExport
 from constrained.formats import Message, ToolCall
+from constrained.formats.templates.derive import derive
+from constrained.formats.templates.regions import from_regions
 
 REFUSED = {
     "chatglm3": "Python's calls", "pythonic": "Python's calls", "cohere-xml": "nested in tags",
@@ -200,6 +203,26 @@ class Tokenizer:
 def test_a_tokenizer_names_the_format_and_its_tokens():
     chat = ChatFormat.from_response_template(Tokenizer(TAGS))
     assert (chat.name, chat.stop) == ("model-1", ("<|end|>",))
+
+
+CHATML = """{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content or '' }}{% for call in m.tool_calls or [] %}<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+
+@pytest.mark.parametrize(("close", "doubted"), [("</tool_call>", False), ("</call>", True)])
+def test_beside_a_chat_template_what_it_reads_otherwise_is_doubted(close, doubted):
+    """The format is the chat template's; a response template for other turns is told of."""
+    tokenizer = load()[1]
+    tokenizer.chat_template = CHATML
+    tokenizer.response_template = json.loads(json.dumps(exported("hermes")).replace("</tool_call>", close))
+    chat = from_regions(tokenizer, ChatFormat.load, "<|im_end|>", lambda given, stop: derive(
+        given, ChatFormat.load, stop=stop, conversations=10).format)
+    assert chat.write_call("f", {"a": 1}) == '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call><|im_end|>'
+    assert doubted is any("the response template" in what and "a call" in what for what, _ in chat.doubts)
 
 
 def test_a_saved_format_reads_the_same(tmp_path):
