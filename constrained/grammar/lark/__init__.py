@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+MAX_LENGTH = 10_000_000  # characters of a text that is read, or written to be read
+
 
 @lru_cache(maxsize=1)
 def shipped_folder() -> Path:
@@ -13,5 +15,3 @@ def shipped_folder() -> Path:
     """
     package = Path(__file__).parents[2]
     return package / "grammars" if (package / "grammars").is_dir() else package.parent / "grammars"
-
-MAX_LENGTH = 10_000_000  # characters of a text that is read, or written to be read
