@@ -63,6 +63,9 @@ def export(grammar: Grammar, to: str) -> Exported:
     if not isinstance(grammar, Grammar):
         instead = "constraint.grammar" if hasattr(grammar, "bound_grammar") else "Grammar.from_lark(…)"
         raise GrammarError(f"not a grammar: {shown(grammar)}", instead=instead)
+    if grammar.limit is not None:
+        because = f"it cannot count the tokens until {grammar.limit.until!r}"
+        raise GrammarError(f"{to} has no max_tokens", because=because, instead="the grammar without it")
     return structural_tag(grammar) if to == STRUCTURAL_TAGS else in_characters(grammar, to)
 
 

@@ -23,9 +23,9 @@ from constrained.formats.streaming import ArgumentDelta, CallFinished, CallStart
 
 Json = dict[str, Any]
 READ = {
-    "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_effort", "stream",
-    "stream_options", "logprobs", "top_logprobs", "max_tokens", "max_completion_tokens", "n", "stop", "seed",
-    "temperature", "top_p", "logit_bias",
+    "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_effort",
+    "reasoning_budget", "stream", "stream_options", "logprobs", "top_logprobs", "max_tokens", "max_completion_tokens",
+    "n", "stop", "seed", "temperature", "top_p", "logit_bias",
 }  # fmt: skip
 ABOUT = {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"}  # nothing is done of it
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
@@ -108,9 +108,12 @@ class Chat:
                 choice = read.get("tool_choice")
                 self.format.grammar(tools, choice, parallel, prompt=begun)
             with blaming("response_format" if schema is not None else "tools"):
-                constraint = self._compiled(
-                    self.format.grammar(tools, choice, parallel, prompt=begun, response_schema=schema)
-                )
+                asked = {"prompt": begun, "response_schema": schema}
+                constraint = self._compiled(self.format.grammar(tools, choice, parallel, **asked))
+            with blaming("reasoning_budget"):
+                if (budget := read.get("reasoning_budget")) is not None:
+                    asked["reasoning_budget"] = budget
+                    constraint = self._compiled(self.format.grammar(tools, choice, parallel, **asked))
             with blaming("messages"):
                 ids = self._prompt(read.messages(), tools, thinking, begun)
         room = self.engine.context - len(ids) - 1  # for the token that ends the answer

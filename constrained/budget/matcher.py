@@ -21,11 +21,16 @@ while nothing new is opened.
 
 Tokens are those of the word: a stop token that the grammar does not name is not counted, one that it names is.
 
+A grammar may limit the text that its words begin with (`Grammar.text(until=…, max_tokens=…)`): until that text has
+ended, of each completion the part that ends it has to fit into what is left of the limit as well.  The shortest way out
+ends it and then the rest, so the part is what is longer than the shortest way behind it.
+
 Tests: tests/test_budget.py; benchmarks/always_finished.py.  Source: ours.
 """
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,12 +48,68 @@ from constrained.work import thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from constrained.budget.completion import Completions
+    from constrained.budget.lookahead import Successors
     from constrained.engine.compiled import CompiledGrammar
 
 Place = tuple[int, "tuple[int, ...] | None"]  # state of the tracker; the completion that is kept, None: the state's own
 Found = TypeVar("Found")
 
 LOST = -1  # a state that is not known
+UNLIMITED = 1 << 60  # a budget of any number of tokens
+
+
+class LeadingText:
+    """The text that a grammar's words may begin with, and that generations end within `most` tokens; see `ir.Leading`.
+
+    Special tokens stand by their names here: no text of the grammar spells one.
+    """
+
+    __slots__ = ("behind", "most", "until", "_begins", "_names", "_vocabulary")
+
+    def __init__(self, constraint: CompiledGrammar, known: Completions) -> None:
+        assert constraint.grammar.limit is not None
+        self.until, self.most, begins = constraint.grammar.limit
+        self._vocabulary, self._begins = constraint.vocabulary, begins.encode()
+        self._names = {
+            constraint.vocabulary.special[name]: name.encode() for name in constraint.bound_grammar.specials
+        }
+        state = known.start
+        for token, data in self._pieces(begins):
+            state = known.tracker.step_bytes(state, data) if token is None else known.tracker.step_token(state, token)
+        points = [*map(ord, known.way(state) or "")]
+        spelled = [bytes([point]) if point < 256 else self._names[point - 256] for point in points]
+        ended = next((at for at in range(len(spelled) + 1) if self.until.encode() in b"".join(spelled[:at])), None)
+        if ended is None:
+            because = f"no way from {begins!r} to {self.until!r} is known" if begins else f"{self.until!r} is not ahead"
+            raise LimitExceeded("max_tokens cannot be kept", because=because)
+        self.behind = len(spelled) - ended  # symbols of the shortest way behind it
+
+    def _pieces(self, text: str) -> list[tuple[int | None, bytes]]:
+        """Return a text cut into special tokens and what is between."""
+        names = {name.decode(): token for token, name in self._names.items()}
+        parts = re.split("|".join(f"({re.escape(name)})" for name in names) or "$^", text)
+        return [(names.get(part), part.encode()) for part in parts if part]
+
+    def has_ended(self, tokens: Sequence[int]) -> bool:
+        """Say whether some first tokens of a word, at most `most`, end it, or begin otherwise."""
+        texts, begins = self._vocabulary.tokens, self._begins.strip()
+        text = b"".join([texts[token] or self._names.get(token, b"") for token in tokens]).lstrip()
+        if not text.startswith(begins):
+            return not begins.startswith(text)
+        return self.until.encode() in text[len(begins) :]
+
+    def part(self, known: Completions, state: int) -> int:
+        """Return how many tokens of the way out of a state inside the text end it."""
+        length = known.length(state) - self.behind
+        if known.bytewise and length <= 1:
+            return length
+        covered = 0
+        for count, token in enumerate(known.tokens(state) or (), 1):
+            covered += len(self._vocabulary.tokens[token] or b" ")
+            if covered >= length:
+                return count
+        return UNLIMITED
 
 
 class BudgetedMatcher(Matcher):
@@ -58,7 +119,7 @@ class BudgetedMatcher(Matcher):
     tokens; places may be missing at the end, where they are computed when they are next asked for.
     """
 
-    __slots__ = ("budget", "soft_close", "_completions", "_places")
+    __slots__ = ("budget", "soft_close", "_completions", "_leading", "_places")
 
     def __init__(self, constraint: CompiledGrammar, budget: int, soft_close: int = 0) -> None:
         super().__init__(constraint)
@@ -72,6 +133,15 @@ class BudgetedMatcher(Matcher):
                 because=f"the shortest word that is known has {len(least):,} tokens",
                 instead=f"{len(least):,} or more, see Constraint.min_tokens",
             )
+        self._leading: LeadingText | None = None
+        if constraint.grammar.limit is not None:
+            leading = self._leading = self._worked(lambda: LeadingText(constraint, self._completions))
+            part = self._worked(lambda: leading.part(self._completions, self._places[0][0]))
+            if part > leading.most and not constraint.grammar.limit.begins:
+                raise LimitExceeded(
+                    f"max_tokens={leading.most:,} is too small", because=f"{leading.until!r} takes {part:,} tokens",
+                    instead=f"{part:,} or more",
+                )
 
     @property
     def remaining(self) -> int:
@@ -128,7 +198,7 @@ class BudgetedMatcher(Matcher):
         twin = object.__new__(BudgetedMatcher)
         twin.constraint, twin._budget, twin._stop = self.constraint, self._budget, self._stop
         twin.budget, twin.soft_close = self.budget, self.soft_close
-        twin._completions, twin._places = self._completions, self._places.copy()
+        twin._completions, twin._places, twin._leading = self._completions, self._places.copy(), self._leading
         twin._kernel, twin._path, twin._lent = self._kernel, self._path.copy(), False
         return twin
 
@@ -185,7 +255,8 @@ class BudgetedMatcher(Matcher):
         if not self._is_near(at):
             return after, None
         kept, fresh = self._kept(place), known.tokens(after)
-        if kept and kept[0] == token and (fresh is None or len(fresh) > len(kept) - 1):
+        is_late = self._is_late(after, at + 1)
+        if kept and kept[0] == token and (fresh is None or is_late or len(fresh) > len(kept) - 1):
             return after, kept[1:]
         return after, None
 
@@ -215,12 +286,30 @@ class BudgetedMatcher(Matcher):
 
     def _is_near(self, at: int) -> bool:
         """Say whether the mask may have to be restricted after `at` tokens."""
-        place = self._places[at]
+        place, most, left = self._places[at], self.budget - at - 1, self._left(at)
+        if left is None and self.budget == UNLIMITED:
+            return False
+        if left is not None and self._leading is not None:
+            most = min(most, left - 1 + self._leading.behind)
         return (
-            self._completions.is_near(place[0], self.budget - at - 1, partial(self._allowed, at))
+            self._completions.is_near(place[0], most, partial(self._allowed, at))
             or place[1] is not None
             or self._is_closing(at)
         )
+
+    def _left(self, at: int, *more: int) -> int | None:
+        """Return how many tokens the leading text may still have after `at` tokens, and then `more`; None: no limit, or
+        it has ended.
+        """
+        count = at + len(more)
+        if self._leading is None or count >= self._leading.most and not more:
+            return None
+        return None if self._leading.has_ended([*self._path[1 : 2 * at : 2], *more]) else self._leading.most - count
+
+    def _is_late(self, state: int, at: int, *more: int) -> bool:
+        """Say whether the way out of the state after `at` tokens, and then `more`, ends the leading text too late."""
+        left = self._left(at, *more)
+        return left is not None and self._leading is not None and self._leading.part(self._completions, state) > left
 
     def _is_closing(self, at: int) -> bool:
         place, known, remaining = self._places[at], self._completions, self.budget - at
@@ -248,11 +337,23 @@ class BudgetedMatcher(Matcher):
         place, at = self._places[-1], len(self._path) // 2
         if not self._is_near(at):
             return np.zeros(0, np.int32)
+        allowed = partial(self._allowed, at)
         found: npt.NDArray[np.int32] = self._completions.beyond(
-            place[0], self.budget - at - 1, partial(self._allowed, at), nearer=self._is_closing(at)
+            place[0], self.budget - at - 1, allowed, nearer=self._is_closing(at)
         )
+        if self._left(at) is not None:
+            found = np.union1d(found, self._late(at, self._completions.successors(place[0], allowed)))
         kept = self._kept(place)
         return found[found != kept[0]] if kept else found
+
+    def _late(self, at: int, found: Successors) -> npt.NDArray[np.int32]:
+        """Return the tokens behind which the leading text ends too late; those that lead to a state are all inside it,
+        or all behind it.
+        """
+        late = np.zeros(len(found.states), np.bool_)
+        for place, first in zip(*np.unique(found.after, return_index=True), strict=True):
+            late[place] = self._is_late(found.states[place], at, int(found.tokens[first]))
+        return found.tokens[late[found.after]]
 
     def _admits(self, token: int) -> bool:
         """Say whether the budget allows a token; what the grammar forbids is not asked about."""
@@ -268,12 +369,15 @@ class BudgetedMatcher(Matcher):
         if after <= DEAD or self._kept(place)[:1] == (token,):
             return True
         away = self._is_closing(at) and known.length(after) > known.length(place[0])
-        return known.fits(after, self.budget - at - 1) and not away
+        return known.fits(after, self.budget - at - 1) and not away and not self._is_late(after, at, token)
 
     def _refusal(self, token: int) -> Rejected:
         vocabulary = self.constraint.vocabulary
         closing = self._worked(lambda: self._looked(self._place(), lambda: self._is_closing(len(self._path) // 2)))
+        left = self._left(len(self._path) // 2)
         leaves = f"the budget leaves {self.remaining:,} tokens"
+        if left is not None and left < self.remaining and self._leading is not None:
+            leaves = f"max_tokens leaves {left:,} token{'s' * (left != 1)} until {self._leading.until!r}"
         because = f"{leaves}, and no way to the end of a word is known that is short enough after it"
         if closing:
             only = f"soft_close={self.soft_close} allows none that lead away from the end of the word"

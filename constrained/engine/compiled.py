@@ -315,16 +315,16 @@ class CompiledGrammar:
         Raises: LimitExceeded: the budget is smaller than the shortest word that is known, see `min_tokens`.
         ConstrainedError: a budget or soft_close that is no number.
         """
-        if budget is not None:
-            from constrained.budget.matcher import BudgetedMatcher
+        if soft_close and budget is None:
+            instead = "matcher(budget=…, soft_close=…)"
+            raise ConstrainedError("soft_close without a budget", because="nothing ends earlier", instead=instead)
+        if budget is not None or self.grammar.limit is not None:
+            from constrained.budget.matcher import UNLIMITED, BudgetedMatcher
 
-            found: Matcher = BudgetedMatcher(self, budget, soft_close)
+            found: Matcher = BudgetedMatcher(self, UNLIMITED if budget is None else budget, soft_close)
             return found
         from constrained.engine.matcher import Matcher
 
-        if soft_close:
-            instead = "matcher(budget=…, soft_close=…)"
-            raise ConstrainedError("soft_close without a budget", because="nothing ends earlier", instead=instead)
         return Matcher(self)
 
     @property

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.errors import ConstrainedError, GrammarError, said_by, shown
-from constrained.formats.binding.bind import Frame, Writing, bind, shape, under
+from constrained.formats.binding.bind import Frame, Writing, bind, leading_thought, shape, under
 from constrained.formats.binding.request import generating, make_request, request_of
 from constrained.formats.binding.rules import after_prompt
 from constrained.formats.definition import ENTRY, Definition
@@ -240,6 +240,7 @@ class ChatFormat:
         unsupported: str = "raise",
         formats: str = "assert",
         reasoning: str | None = None,
+        reasoning_budget: int | None = None,
         prompt: str | None = None,
         calls_before: int | None = None,
         marker_safe: bool = True,
@@ -259,6 +260,8 @@ class ChatFormat:
         property_order, whitespace, closed, unsupported, formats: as in `schema.embed`; by default arguments are one
         line of canonical text in the order of the schema, and objects with declared properties have no others.
         reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the prompt.
+        reasoning_budget: the most tokens of a generation until its first thought has ended, markers included; it can
+        always end, and what follows has the budget of the whole.  Turns are read without it.
         prompt: what the prompt holds of the turn, behind the assistant's header, which the model goes on from; None:
         what `generation_prompt` says, unless `reasoning` asks for something else.
         calls_before: the calls of earlier turns, where a format numbers them through.  None: any number may come first.
@@ -274,9 +277,10 @@ class ChatFormat:
             "reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe,
             "preface": preface, "response": _schema_of(response_schema),
         }
+        limited = {} if reasoning_budget is None else {"reasoning_budget": reasoning_budget}
         key = content(
             tools, tool_choice, parallel_tool_calls, max_calls, options,
-            whitespace, property_order, closed, unsupported, formats, thinking,
+            whitespace, property_order, closed, unsupported, formats, thinking | limited,
         )
         grammars, frames = self._recent
 
@@ -285,6 +289,10 @@ class ChatFormat:
             asked = make_request(self.definition, tools, *choices, **thinking)
             found = bind(self.generic, self.definition, asked, writing, frames).made_by("format", self.name, key)
             found.__dict__["response_template"] = self._response_template
+            begun = self.definition.start(reasoning) if prompt is None else prompt
+            if reasoning_budget is not None and reasoning != "none":
+                limit = leading_thought(self.generic, self.definition, reasoning_budget, begun)
+                found.__dict__["limit"] = limit
             return found
 
         return grammars.found(key, bound)

@@ -28,6 +28,7 @@ from typing import Any
 from constrained.errors import GrammarError, LimitExceeded, shown
 from constrained.grammar.ir import (
     Embedded,
+    Leading,
     Literal,
     Pattern,
     Productions,
@@ -45,11 +46,16 @@ MOST_COPIED = 500_000  # rules, into a grammar and into those that it was put to
 MOST_NAMED = 1_000  # characters of a name; grammars defined inside each other lengthen it
 _OWN = re.compile(r"start|_?more(?:_\d+)?")  # rules that are added here
 _Alternative = tuple[Symbol, ...]
+_LEADING = 'Grammar.text(until="</think>", max_tokens=200) + the rest'
 
 
 def sequence(first: Productions, second: Productions) -> Productions:
-    """Return the words of the first, each followed by a word of the second."""
-    return _joined((first, second), lambda one, two: ((one, two),), ends=(1,))
+    """Return the words of the first, each followed by a word of the second; the limit of a leading text stays."""
+    limit = first.limit if isinstance(first, Productions) else None
+    parts = (first if limit is None else replace(first, limit=None), second)
+    found = _joined(parts, lambda one, two: ((one, two),), ends=(1,))
+    object.__setattr__(found, "limit", limit)
+    return found
 
 
 def either(first: Productions, second: Productions) -> Productions:
@@ -109,11 +115,19 @@ def choice(texts: Iterable[str]) -> Productions:
     return Productions({"start": Rule("start", tuple(alternatives))})
 
 
-def text(until: str | None = None) -> Productions:
+def text(until: str | None = None, max_tokens: int | None = None) -> Productions:
     """Return the grammar of any text; with `until`, of text up to and with the first place where that stands.
 
-    `until` is one token where the vocabulary has a special token of this name, else it is spelled out.
+    `until` is one token where the vocabulary has a special token of this name, else it is spelled out.  max_tokens: the
+    limit of generations, `until` included.
     """
+    if max_tokens is not None:
+        if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
+            raise GrammarError(f"max_tokens is {shown(max_tokens)}", because="it is a number of tokens, 1 or more")
+        if until is None:
+            because = "nothing says where such a text ends before its last token"
+            raise GrammarError("max_tokens without until", because=because, instead="matcher(budget=…), or until=…")
+        return replace(text(until), limit=Leading(until, max_tokens))
     if until is None:
         return Productions({"start": Rule("start", ((), (_pattern(r"[\s\S]+"),)))})
     _check_text(until)
@@ -228,6 +242,9 @@ def renamed(grammars: Sequence[Productions], prefix: str | None = None) -> tuple
             if not isinstance(grammar, Productions):
                 instead = "Grammar.choice([…]) for texts, Grammar.from_json_schema(…) for types and schemas"
                 raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead=instead)
+            if grammar.limit is not None:
+                because = "its tokens are counted from the beginning of a word"
+                raise GrammarError("a text with max_tokens would stand inside words", because=because, instead=_LEADING)
         met = Counter(name for grammar in grammars for name in grammar.rules)
         kept = {name for name, count in met.items() if count == 1 and prefix is None and not _OWN.fullmatch(name)}
         taken = set(kept)

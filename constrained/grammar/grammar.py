@@ -186,9 +186,15 @@ class Grammar(Productions):
         return cls.of(compose.choice(texts)).made_by("choice", texts)
 
     @classmethod
-    def text(cls, until: str | None = None) -> Self:
-        """Return the grammar of any text; with `until`, of text up to and with the first place where that stands."""
-        return cls.of(compose.text(until)).made_by("text", until)
+    def text(cls, until: str | None = None, max_tokens: int | None = None) -> Self:
+        """Return the grammar of any text; with `until`, of text up to and with the first place where that stands.
+
+        max_tokens: generations end the text, `until` included, within so many tokens, and can always do so; whatever
+        budget the whole has, what follows is not counted here.  Such a text leads: ``thought + answer``.  It is no part
+        of the language: texts are read without it.
+        """
+        call = (until,) if max_tokens is None else (until, max_tokens)
+        return cls.of(compose.text(until, max_tokens)).made_by("text", *call)
 
     @classmethod
     def substring_of(cls, source: str) -> Self:

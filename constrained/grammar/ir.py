@@ -255,6 +255,16 @@ def _wrong(what: str, given: object, instead: str) -> GrammarError:
     return GrammarError(f"{what} {shown(given)}", instead=instead)
 
 
+class Leading(NamedTuple):
+    """A text that words begin with, behind `begins`, if they begin with that, and that `until` ends: within `most`
+    tokens from their beginning, in generations.
+    """
+
+    until: str
+    most: int
+    begins: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Productions:
     """A context-free language of bytes and special tokens; what people do with it is in `Grammar`, a subclass.
@@ -267,6 +277,7 @@ class Productions:
     stops: those of `specials` that end a turn of a chat format; generation ends with them, whatever else the tokenizer
     knows as its end.
     cut: entries of `narrowed` that no symbol reports, because the grammar was printed and read again.
+    limit: a text that its words begin with, generations end it in time; the language is the same; see `Leading`.
     recipe: the call that made it, a name and its arguments, with which `Constraint.save` writes it down; None where
     rules were written by hand or changed afterwards.
 
@@ -284,6 +295,7 @@ class Productions:
     adopts: bool = True
     stops: frozenset[str] = frozenset()
     cut: tuple[Any, ...] = ()
+    limit: Leading | None = None
     recipe: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
     filling: Filling | None = field(default=None, init=False, repr=False)  # of a template that others are made of, too
     _symbols: tuple[Symbol, ...] = field(default=(), init=False, repr=False)  # of all rules, in order, with repetitions
@@ -448,7 +460,7 @@ class Productions:
     @once
     def fingerprint(self) -> str:
         """A name of the content: equal fingerprints mean equal grammars, in any process."""
-        digest = hashlib.sha256(repr((self.start, sorted(self.specials), sorted(self.stops))).encode())
+        digest = hashlib.sha256(repr((self.start, sorted(self.specials), sorted(self.stops), self.limit)).encode())
         for name in sorted(self.rules):
             digest.update(
                 repr((name, [[identity(symbol) for symbol in s] for s in self.rules[name].alternatives])).encode()
@@ -456,13 +468,13 @@ class Productions:
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[object, ...]:
-        fields = self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut
+        fields = self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut, self.limit
         values = (dict(self.rules), *fields)
         return (type(self), values) if self.recipe is None else (type(self), values, {"recipe": self.recipe})
 
 
 _Kind = TypeVar("_Kind", bound=Productions)
-_KEPT = ("start", "specials", "widened", "source", "adopts", "stops", "cut")
+_KEPT = ("start", "specials", "widened", "source", "adopts", "stops", "cut", "limit")
 
 
 class Filling(NamedTuple):

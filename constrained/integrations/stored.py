@@ -328,7 +328,7 @@ _MAKERS: dict[str, Callable[..., Grammar]] = {
     "regex": lambda _, pattern: Grammar.from_regex(pattern),
     "notation": lambda _, *asked: Grammar._of_notation(*asked),
     "choice": lambda _, texts: Grammar.choice(texts),
-    "text": lambda _, until: Grammar.text(until),
+    "text": lambda _, *asked: Grammar.text(*asked),
     "quotes": lambda _, source: Grammar.substring_of(source),
     "sequence": lambda known, first, second: _at(known, first) + _at(known, second),
     "either": lambda known, first, second: _at(known, first) | _at(known, second),

@@ -47,8 +47,8 @@ class Wanted:
 
 def generate(
     model: Any, tokenizer: Any, prompt: Any, wanted: Any, *, tools: Any = None, tool_choice: Any = "auto",
-    parallel_tool_calls: bool | None = None, response_schema: Any = None, vocabulary: Vocabulary | None = None,
-    max_new_tokens: int = 512, stream: bool = False, **options: Any,
+    parallel_tool_calls: bool | None = None, response_schema: Any = None, reasoning_budget: int | None = None,
+    vocabulary: Vocabulary | None = None, max_new_tokens: int = 512, stream: bool = False, **options: Any,
 ) -> Any:
     """Let a transformers model answer a prompt, and return the answer as a Python value.
 
@@ -58,7 +58,7 @@ def generate(
     wanted: a Python type (the result is an instance of it; objects have no keys but its own, in its order), a callable
     with hints, a JSON Schema or its text (the result is the JSON value), a list of texts or a compiled pattern (a
     text), a `Grammar` or `Constraint` (a text), or a `ChatFormat`, with `tools` (a `Message`).
-    tool_choice, parallel_tool_calls, response_schema: see `ChatFormat.grammar`.
+    tool_choice, parallel_tool_calls, response_schema, reasoning_budget: see `ChatFormat.grammar`.
     vocabulary: made of the tokenizer where it is not given, once per tokenizer.
     max_new_tokens: within which the answer ends, by a completion that is known; see `Constraint.matcher(budget=…)`.
     stream: return an iterator over what is there of the answer, each time that it changes, and the answer last.  Of
@@ -79,7 +79,8 @@ def generate(
         all(isinstance(one, str) for one in prompt) or all(isinstance(one, (list, tuple)) for one in prompt))
     prompts = list(prompt) if several else [prompt]
     writer = _Writer(tokenizer, wanted if isinstance(wanted, ChatFormat) and not isinstance(prompts[0], str) else None)
-    found = wanted_of(wanted, tools, tool_choice, parallel_tool_calls, writer.begun, response_schema)
+    asked = {"parallel_tool_calls": parallel_tool_calls, "response_schema": response_schema}
+    found = wanted_of(wanted, tools, tool_choice, writer.begun, reasoning_budget=reasoning_budget, **asked)
     size = model.config.get_text_config().vocab_size
     given = found.grammar.vocabulary if isinstance(found.grammar, CompiledGrammar) else vocabulary
     if given is not None:
@@ -270,11 +271,10 @@ def _begun(chat: ChatFormat, tokenizer: Any, seen: Any) -> str:
 
 
 def wanted_of(
-    wanted: Any, tools: Any = None, tool_choice: Any = "auto", parallel_tool_calls: bool | None = None, begun: str = "",
-    response_schema: Any = None,
+    wanted: Any, tools: Any = None, tool_choice: Any = "auto", begun: str = "", **asked: Any
 ) -> Wanted:
     """Return the grammar that something stands for, and how its words are read; see `generate`.  begun: what the prompt
-    holds of the turn.
+    holds of the turn.  asked: more of a chat format's grammar.
 
     Raises: GrammarError, SchemaError: it cannot be read.  ConstrainedError: nobody knows what it stands for.
     """
@@ -283,10 +283,7 @@ def wanted_of(
     if isinstance(wanted, (Grammar, CompiledGrammar)):
         return Wanted(wanted, str)
     if isinstance(wanted, ChatFormat):
-        grammar = wanted.grammar(
-            tools or [], tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls, prompt=begun,
-            response_schema=response_schema,
-        )
+        grammar = wanted.grammar(tools or [], tool_choice=tool_choice, prompt=begun, **asked)
         parse = partial(wanted.parse, tools=tools, prompt=begun)
         return Wanted(grammar, parse, partial(parse, partial=True))
     grammar = grammar_of(wanted, profile="practical")

@@ -48,8 +48,8 @@ from constrained.formats.binding.rules import (
 from constrained.formats.definition import ENTRY, Change, Definition, Payload
 from constrained.formats.payload.quoted import sorted_properties
 from constrained.formats.tools import Tool
-from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
-from constrained.grammar.ir import fill
+from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol
+from constrained.grammar.ir import Leading, fill
 from constrained.machine import Language
 from constrained.regex import Expr
 from constrained.schema.by_content import Recent, content
@@ -228,6 +228,34 @@ def _think(rules: Alternatives, definition: Definition, request: TurnRequest) ->
             rules.update(dict.fromkeys(reached(rules, [reasoning.block]) & {*definition.thoughts.values()}, ((),)))
     elif reasoning is not None and request.reasoning == "none":
         rules[reasoning.block] = ()
+
+
+def leading_thought(generic: Grammar, definition: Definition, most: object, begun: str) -> Leading | None:
+    """Return the thought that turns may begin with, as a text that generations end in time; None: the prompt has ended
+    it already.
+
+    Raises: GrammarError: `most` is no number of tokens, or the format has no such thought.
+    """
+    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+        raise GrammarError(f"reasoning_budget is {shown(most)}", because="it is a number of tokens, 1 or more")
+    table = definition.reasoning if definition.generates_thoughts else None
+    name = definition.thoughts.get("reasoning", "")
+    thought, rules = Ref(name), alternatives_of(generic.rules)
+    block = flatten(rules, table.block, {name}) if table is not None else []
+    found = next((sequence for sequence in block if thought in sequence), None)
+    if found is None:
+        because = "its turns do not begin with thoughts that a marker begins and ends"
+        raise GrammarError(f"the format '{definition.title}' takes no reasoning_budget", because=because)
+    at = found.index(thought)
+    begins = "".join(map(_spelled, found[:at]))
+    until = next(text for text in (_spelled(symbol).strip() for symbol in found[at + 1 :]) if text)
+    if until in begun:
+        return None
+    return Leading(until, most, "" if begins.strip() and begins.strip() in begun else begins)
+
+
+def _spelled(symbol: Symbol) -> str:
+    return symbol.name if isinstance(symbol, Special) else symbol.text if isinstance(symbol, Literal) else ""
 
 
 def callable_of(definition: Definition, request: TurnRequest) -> tuple[tuple[str, ...], bool]:
