@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from constrained.export.lark import write
+from constrained.export.lark import unused, write
 
 from constrained.errors import GrammarError, shown
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol
@@ -152,13 +152,7 @@ class _CharacterWriter:
         if known is None:
             stem = re.sub(r"[^a-z0-9]+", "_" if self._lark else "-", wanted.lower()).strip("_-")
             stem = stem if stem[:1].isalpha() else f"r{stem}"
-            known, number = stem, self._numbers.get(stem, 0)
-            while known in self._taken:
-                number += 1
-                known = f"{stem}{'_' if self._lark else '-'}{number}"
-            self._numbers[stem] = number
-            self._taken.add(known)
-            self._names[key] = known
+            known = self._names[key] = unused(stem, self._taken, self._numbers, "_" if self._lark else "-")
         return known
 
     def _symbol(self, symbol: Symbol) -> str:

@@ -134,13 +134,7 @@ class _LarkWriter:
         """Return a name that Lark allows and nothing else has."""
         stem = re.sub(r"[^a-z0-9]+", "_", wanted.lower()).strip("_")
         stem = ("_" if wanted.startswith("_") else "") + (stem if stem[:1].isalpha() else f"r{stem}")
-        name, number = stem, self._numbers.get(stem, 0)
-        while name in self._taken:
-            number += 1
-            name = f"{stem}_{number}"
-        self._numbers[stem] = number
-        self._taken.add(name)
-        return name
+        return unused(stem, self._taken, self._numbers)
 
     def _symbol(self, symbol: Symbol) -> str:
         if isinstance(symbol, Ref):
@@ -300,6 +294,19 @@ def _clear_of(texts: Iterable[str], source: str) -> str:
             text = f"(?:{guard}{atom})" if any(re.match(atom, char, re.DOTALL) for char in begins) else atom
         found.append(text)
     return "".join(found)
+
+
+def unused(stem: str, taken: set[str], numbers: dict[str, int], joint: str = "_") -> str:
+    """Return a name that nothing has, and take it: the stem, or with a number behind it; numbers: the last of each
+    stem.
+    """
+    name, number = stem, numbers.get(stem, 0)
+    while name in taken:
+        number += 1
+        name = f"{stem}{joint}{number}"
+    numbers[stem] = number
+    taken.add(name)
+    return name
 
 
 def quoted(text: str) -> str:

@@ -289,10 +289,8 @@ class ChatFormat:
             asked = make_request(self.definition, tools, *choices, **thinking)
             found = bind(self.generic, self.definition, asked, writing, frames).made_by("format", self.name, key)
             found.__dict__["response_template"] = self._response_template
-            begun = self.definition.start(reasoning) if prompt is None else prompt
-            if reasoning_budget is not None and reasoning != "none":
-                limit = leading_thought(self.generic, self.definition, reasoning_budget, begun)
-                found.__dict__["limit"] = limit
+            limit = leading_thought(self.generic, self.definition, reasoning_budget, reasoning, prompt)
+            found.__dict__["limit"] = limit
             return found
 
         return grammars.found(key, bound)

@@ -230,25 +230,30 @@ def _think(rules: Alternatives, definition: Definition, request: TurnRequest) ->
         rules[reasoning.block] = ()
 
 
-def leading_thought(generic: Grammar, definition: Definition, most: object, begun: str) -> Leading | None:
-    """Return the thought that turns may begin with, as a text that generations end in time; None: the prompt has ended
-    it already.
+def leading_thought(
+    generic: Grammar, definition: Definition, most: object, reasoning: object, prompt: str | None
+) -> Leading | None:
+    """Return the thought that turns may begin with, as a text that generations end within `most` tokens; None: nobody
+    asks for that, or there is none, as the prompt has ended it already.
 
     Raises: GrammarError: `most` is no number of tokens, or the format has no such thought.
     """
+    if most is None or reasoning == "none":
+        return None
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         raise GrammarError(f"reasoning_budget is {shown(most)}", because="it is a number of tokens, 1 or more")
+    begun = definition.start(reasoning) if prompt is None else prompt
     table = definition.reasoning if definition.generates_thoughts else None
     name = definition.thoughts.get("reasoning", "")
     thought, rules = Ref(name), alternatives_of(generic.rules)
     block = flatten(rules, table.block, {name}) if table is not None else []
-    found = next((sequence for sequence in block if thought in sequence), None)
-    if found is None:
-        because = "its turns do not begin with thoughts that a marker begins and ends"
-        raise GrammarError(f"the format '{definition.title}' takes no reasoning_budget", because=because)
+    found = next((sequence for sequence in block if thought in sequence), (thought,))
     at = found.index(thought)
     begins = "".join(map(_spelled, found[:at]))
-    until = next(text for text in (_spelled(symbol).strip() for symbol in found[at + 1 :]) if text)
+    until = next((text for text in (_spelled(symbol).strip() for symbol in found[at + 1 :]) if text), None)
+    if until is None:
+        because = "its turns do not begin with thoughts that a marker ends"
+        raise GrammarError(f"the format '{definition.title}' takes no reasoning_budget", because=because)
     if until in begun:
         return None
     return Leading(until, most, "" if begins.strip() and begins.strip() in begun else begins)
