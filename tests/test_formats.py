@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from constrained import ChatFormat, ConstrainedError, LimitExceeded, Rejected, SchemaError, Vocabulary, compile
 from constrained.formats import Message, ToolCall, pairs
 from constrained.formats.binding.request import read_options
-from constrained.formats.pairs import key_of, lowered
+from constrained.formats.pairs import lowered
 from constrained.formats.read.inputs import split_ids, split_text
 from constrained.formats.read.reading import deviation
 from constrained.formats.writing.turn import derive
@@ -33,7 +33,9 @@ CALLS = tomllib.loads((FOLDER / "calls.toml").read_text())
 TOOLS = {tool["function"]["name"]: tool for tool in json.loads(CALLS["tools"])}
 NAMES = ChatFormat.names()
 WITH_TOOLS = [name for name in NAMES if DEFINITIONS[name].payload]
-TURNS = [(name, row) for name in NAMES for row in tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"]]
+ROWS = {name: tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"] for name in NAMES}
+VALID = [(name, row) for name, rows in ROWS.items() for row in rows if "refused" not in row]
+OF_EACH_GRAMMAR = {DEFINITIONS[name].grammar: name for name in NAMES}.values()
 ERRORS = tomllib.loads((CORPUS / "errors_formats.toml").read_text())["case"]
 KERNELS = ("compiled", "plain")
 
@@ -64,9 +66,9 @@ def _vocabulary(chat):
     return Vocabulary(tokens, special={name: index for index, name in enumerate(names)})
 
 
-def _accepts(grammar, vocabulary, chat, text, kernel):
+def _accepts(constraint, vocabulary, chat, text):
     turn = split_text(text, chat.definition)
-    matcher = compile(grammar, vocabulary, kernel=kernel).matcher()
+    matcher = constraint.matcher()
     at = 0
     try:
         for start, end, name in (*turn.marks, (len(text), len(text), None)):
@@ -81,46 +83,48 @@ def _accepts(grammar, vocabulary, chat, text, kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize(("name", "row"), TURNS, ids=_id)
-def test_turn(name, row, kernel):
-    chat = ChatFormat.load(name)
-    grammar = chat.grammar(_tools(row), **_options(chat, row))
-    assert _accepts(grammar, _vocabulary(chat), chat, row["text"], kernel) == ("refused" not in row)
-
-
-@pytest.mark.parametrize(("name", "row"), TURNS, ids=_id)
-def test_parse(name, row):
-    chat, options = ChatFormat.load(name), {"prompt": "", **row.get("options", {})}
-    if "refused" in row:
-        with pytest.raises(Rejected):
-            chat.parse(row["text"], _tools(row), strict=True, **options)
-        return
-    message = chat.parse(row["text"], _tools(row), **options)
-    assert message.content == row.get("content", "")
-    assert message.thoughts == row.get("thoughts", {})
-    assert message.tool_calls == _calls(row.get("calls", "[]"))
-    assert message.stop in chat.stop
-
-
-@pytest.mark.parametrize(("name", "row"), [pair for pair in TURNS if "refused" not in pair[1]], ids=_id)
-def test_parse_ids(name, row):
-    chat, options = ChatFormat.load(name), {"prompt": "", **row.get("options", {})}
+@pytest.mark.parametrize("name", NAMES)
+def test_turns_are_generated_or_refused(name, kernel):
+    """Rows that ask for the same are matched by one constraint, as the requests of a server are."""
+    chat, made, wrong = ChatFormat.load(name), {}, []
     vocabulary = _vocabulary(chat)
-    ids, at = [], 0
-    for start, end, token in (*split_text(row["text"], chat.definition).marks, (len(row["text"]),) * 2 + (None,)):
-        ids += vocabulary.tokenize(row["text"][at:start].encode()) if start > at else []
+    for row in ROWS[name]:
+        asked = repr((_tools(row), _options(chat, row)))
+        if asked not in made:
+            made[asked] = compile(chat.grammar(_tools(row), **_options(chat, row)), vocabulary, kernel=kernel)
+        if _accepts(made[asked], vocabulary, chat, row["text"]) != ("refused" not in row):
+            wrong.append(row["id"])
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_turns_are_read_from_text_and_ids_and_written_again(name):
+    chat = ChatFormat.load(name)
+    for row in ROWS[name]:
+        options, tools = {"prompt": "", **row.get("options", {})}, _tools(row)
+        if "refused" in row:
+            with pytest.raises(Rejected):
+                pytest.fail(f"{row['id']}: {chat.parse(row['text'], tools, strict=True, **options)}")
+            continue
+        message = chat.parse(row["text"], tools, **options)
+        assert message.content == row.get("content", ""), row["id"]
+        assert message.thoughts == row.get("thoughts", {}), row["id"]
+        assert message.tool_calls == _calls(row.get("calls", "[]")), row["id"]
+        assert message.stop in chat.stop, row["id"]
+        ids, vocabulary = _ids(chat, row["text"])
+        assert chat.parse(ids, tools, vocabulary, **options) == message, row["id"]
+        if "one_way" not in row:
+            assert chat.write(message, tools, **options) == row["text"], row["id"]
+
+
+def _ids(chat, text):
+    """Return the ids of a turn, and the vocabulary that they are of."""
+    vocabulary, ids, at = _vocabulary(chat), [], 0
+    for start, end, token in (*split_text(text, chat.definition).marks, (len(text), len(text), None)):
+        ids += vocabulary.tokenize(text[at:start].encode()) if start > at else []
         ids += [vocabulary.special[token]] if token is not None else []
         at = end
-    assert chat.parse(ids, _tools(row), vocabulary, **options) == chat.parse(row["text"], _tools(row), **options)
-
-
-@pytest.mark.parametrize(
-    ("name", "row"), [pair for pair in TURNS if "refused" not in pair[1] and "one_way" not in pair[1]], ids=_id
-)
-def test_write(name, row):
-    chat, options = ChatFormat.load(name), {"prompt": "", **row.get("options", {})}
-    message = chat.parse(row["text"], _tools(row), **options)
-    assert chat.write(message, _tools(row), **options) == row["text"]
+    return ids, vocabulary
 
 
 NUMBERS = (
@@ -175,26 +179,26 @@ def test_nesting_is_written_however_deep():
 
 
 @pytest.mark.parametrize("name", WITH_TOOLS)
-@pytest.mark.parametrize("row", CALLS["call"], ids=_id)
-def test_call(name, row):
+def test_calls_are_written_and_read(name):
     chat = ChatFormat.load(name)
-    is_python = chat.definition.payload.name == "python"
+    is_python, is_tagged = (chat.definition.payload.name == "python", chat.definition.payload.surface == "tagged")
     tools = [tool for tool in TOOLS.values() if not is_python or tool["function"]["name"].isidentifier()]
-    if is_python and not row["name"].isidentifier():
-        pytest.skip("not a Python name")
-    if chat.definition.payload.surface == "tagged" and row["id"] in ("wrong type", "number as text"):
-        pytest.skip("between tags a number and its digits are one text")
-    call = ToolCall(row["name"], json.loads(row["arguments"]))
-    text = chat.write(Message("", [call]), tools)
-    if "refused" in row:
-        with pytest.raises(Rejected):
-            chat.parse(text, tools, strict=True)
-    else:
-        (read,) = chat.parse(text, tools).tool_calls
-        assert (read.name, read.arguments) == (call.name, call.arguments)
+    for row in CALLS["call"]:
+        if is_python and not row["name"].isidentifier():
+            continue
+        if is_tagged and row["id"] in ("wrong type", "number as text"):
+            continue  # between tags a number and its digits are one text
+        call = ToolCall(row["name"], json.loads(row["arguments"]))
+        text = chat.write(Message("", [call]), tools)
+        if "refused" in row:
+            with pytest.raises(Rejected):
+                pytest.fail(f"{row['id']}: {chat.parse(text, tools, strict=True)}")
+        else:
+            (read,) = chat.parse(text, tools).tool_calls
+            assert (read.name, read.arguments) == (call.name, call.arguments), row["id"]
 
 
-@pytest.mark.parametrize("name", WITH_TOOLS)
+@pytest.mark.parametrize("name", sorted(set(OF_EACH_GRAMMAR) & set(WITH_TOOLS)))
 def test_lark_reads_the_bound_grammar(name):
     lark = pytest.importorskip("lark")
     chat = ChatFormat.load(name)
@@ -209,12 +213,10 @@ def test_lark_reads_the_bound_grammar(name):
 @pytest.mark.parametrize("name", WITH_TOOLS)
 def test_a_frame_that_requests_share_is_that_of_each(name):
     shared = ChatFormat.load(name)
-    asked = [
-        (tools, {"tool_choice": choice, **sides})
-        for tools in ([TOOLS["weather"]], [TOOLS["ping"]], [TOOLS["weather"], TOOLS["ping"]], [])
-        for choice in ("auto", "required", "none", {"name": "ping"})
-        for sides in ({}, {"max_calls": 1}, {"marker_safe": False})
-    ]
+    several = ([TOOLS["weather"]], [TOOLS["ping"]], [TOOLS["weather"], TOOLS["ping"]], [])
+    choices = ("auto", "required", "none", {"name": "ping"})
+    asked = [(tools, {"tool_choice": choice}) for tools in several for choice in choices]
+    asked += [(tools, sides) for tools in several[:3] for sides in ({"max_calls": 1}, {"marker_safe": False})]
     for tools, sides in asked:
         alone = replace(shared)  # keeps no frames of earlier requests
         assert _grammar_of(shared, tools, sides) == _grammar_of(alone, tools, sides), (tools, sides)
@@ -238,10 +240,8 @@ def _grammar_of(chat, tools, sides):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_turn_stops_with_the_tokens_that_the_definition_names(name):
     chat = ChatFormat.load(name)
-    for row in (row for format, row in TURNS if format == name and "refused" not in row):
-        assert any(
-            row["text"].endswith(chat.tokens[stop]) for stops in chat.definition.stops.values() for stop in stops
-        )
+    endings = tuple(chat.tokens[stop] for stops in chat.definition.stops.values() for stop in stops)
+    assert all(row["text"].endswith(endings) for row in ROWS[name] if "refused" not in row)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -260,7 +260,8 @@ def test_a_schema_is_compiled_when_its_tool_is_called():
         for n in range(500)
     ]
     grammar = chat.grammar(tools, tool_choice="required")
-    assert _accepts(grammar, _vocabulary(chat), chat, chat.write_call("tool_7", {"a": "x"}, tools), "compiled")
+    constraint, text = compile(grammar, _vocabulary(chat)), chat.write_call("tool_7", {"a": "x"}, tools)
+    assert _accepts(constraint, _vocabulary(chat), chat, text)
     machines = {symbol.name: symbol.machine for symbol in grammar.symbols() if isinstance(symbol, Embedded)}
     assert [name for name, machine in machines.items() if machine._made is not None] == ["tool_7"]
 
@@ -328,7 +329,7 @@ _PIECES = st.sampled_from(
 
 
 @settings(deadline=None)  # each example may be the first to load its format
-@given(st.sampled_from([pair for pair in TURNS if "refused" not in pair[1]]), st.data())
+@given(st.sampled_from(VALID), st.data())
 def test_a_damaged_turn_is_read_or_rejected(pair, data):
     name, row = pair
     chat, text = ChatFormat.load(name), row["text"]
@@ -352,13 +353,17 @@ def test_left_recursion_reaches_a_bound(monkeypatch):
         derive(rules, "a", 0, lambda symbol, place: None if isinstance(symbol, Ref) else [], lambda place: False)
 
 
-def _definitions():
+def test_lowered_grammars_are_there():
+    """Of each format; what they say is compared below, of one format for each text."""
+    assert all(lowered(definition) is not None for definition in _definitions())
+
+
+def _definitions(names=NAMES):
     folder = pairs.shipped_folder()
-    found = [pairs.read_definition(folder / f"{name}.toml", folder) for name in ChatFormat.names()]
-    return list({key_of(definition): definition for definition in found}.values())
+    return [pairs.read_definition(folder / f"{name}.toml", folder) for name in names]
 
 
-@pytest.mark.parametrize("definition", _definitions(), ids=lambda definition: definition.grammar.stem)
+@pytest.mark.parametrize("definition", _definitions(OF_EACH_GRAMMAR), ids=lambda definition: definition.grammar.stem)
 def test_lowered_grammars_are_what_the_texts_say(definition):
     """Else: python tools/lowered_grammars.py."""
     kept, read = lowered(definition), pairs.grammar_of_text(definition, definition.grammar.name)
