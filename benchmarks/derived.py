@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from constrained.deriving.derive import CONVERSATIONS, derive
+
 from constrained import ChatFormat
 from constrained.errors import ConstrainedError
-from constrained.formats.templates.derive import CONVERSATIONS, derive
 
 
 class Row(NamedTuple):

@@ -15,7 +15,7 @@ from constrained.errors import GrammarError
 from constrained.formats import Message
 
 pytest.importorskip("jinja2")
-from constrained.formats.templates.derive import derive
+from constrained.deriving.derive import derive
 
 LOOP = "{%- for m in messages %}"
 # A template in parts: what stands before the messages, a turn of calls, and a result.

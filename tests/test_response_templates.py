@@ -7,14 +7,14 @@ import json
 import pytest
 from constrained.conform import laboratory
 from constrained.default_model import load
+from constrained.deriving.derive import derive
+from constrained.deriving.regions import from_regions
 
 import constrained as c
 from constrained import ChatFormat, Grammar
 from constrained.cli import run
 from constrained.errors import UnsupportedExport
 from constrained.formats import Message, ToolCall
-from constrained.formats.templates.derive import derive
-from constrained.formats.templates.regions import from_regions
 
 REFUSED = {
     "chatglm3": "Python's calls", "pythonic": "Python's calls", "cohere-xml": "nested in tags",

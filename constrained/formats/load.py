@@ -96,7 +96,7 @@ class ChatFormat:
 
         Raises: GrammarError: it cannot be told, or could be several; the message says which, or where they differ.
         """
-        from constrained.formats.templates.template import compared, format_of, look, printer_of
+        from constrained.formats.template import compared, format_of, look, printer_of
 
         seen = look(tokenizer)
         if seen.format in cls.names():
@@ -121,7 +121,7 @@ class ChatFormat:
         Cost: some seconds.
         Raises: GrammarError: the template prints something that no format here has; with the conversation.
         """
-        from constrained.formats.templates.derive import derive
+        from constrained.deriving.derive import derive
 
         return derive(given, cls.load, special, stop).format
 
@@ -135,7 +135,7 @@ class ChatFormat:
 
         Raises: GrammarError: it says what no format here has; with the key.
         """
-        from constrained.formats.templates.regions import from_regions
+        from constrained.deriving.regions import from_regions
 
         return from_regions(given, cls.load, stop, cls.from_template)
 
@@ -296,7 +296,7 @@ class ChatFormat:
         return grammars.found(key, bound)
 
     def _response_template(self) -> dict[str, Any]:
-        from constrained.formats.templates.response import exported
+        from constrained.deriving.response import exported
 
         return exported(self)
 

@@ -26,7 +26,7 @@ from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.formats import ChatFormat, Message
-from constrained.formats.templates.template import compared, look, printer_of
+from constrained.formats.template import compared, look, printer_of
 from constrained.formats.tools import enveloped
 from constrained.formats.writing.render import rendered_ids
 from constrained.grammar import Grammar

@@ -239,8 +239,8 @@ def derive(
     conversations: Annotated[int, typer.Option(min=20, help="How many random conversations prove it.")] = 500,
 ) -> None:
     """Derive a chat format from a chat template, and prove it; exit 1 where the template cannot be explained."""
+    from constrained.deriving.derive import derive as derived
     from constrained.formats.load import ChatFormat
-    from constrained.formats.templates.derive import derive as derived
 
     if template.endswith(".json"):
         made = ChatFormat.from_response_template(read_json(template), stop=stop)

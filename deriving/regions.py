@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from constrained.deriving.pair import Pair
+from constrained.deriving.response import pattern_of
+
 from constrained.errors import ConstrainedError, GrammarError, shown
 from constrained.formats.message import Message, ToolCall
-from constrained.formats.templates.pair import Pair
-from constrained.formats.templates.response import pattern_of
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
@@ -473,7 +474,7 @@ def from_regions(
 
     Raises: GrammarError: it has none, or says what no format here has.
     """
-    from constrained.formats.templates.derive import loaded
+    from constrained.deriving.derive import loaded
 
     stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
     if isinstance(given, Mapping):
@@ -493,7 +494,7 @@ def from_regions(
 
 def held_against(chat: ChatFormat, read: ChatFormat, load: Callable[..., ChatFormat]) -> ChatFormat:
     """Return the format of a chat template; its doubts tell which turns a response template reads otherwise."""
-    from constrained.formats.templates.derive import loaded
+    from constrained.deriving.derive import loaded
 
     doubts = dict(chat.definition.doubts)
     asked = Message("So."), Message("", [ToolCall("f", {"a": "x", "n": 1})]), Message("So.", [ToolCall("f", {})])

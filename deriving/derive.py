@@ -19,11 +19,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from constrained.deriving.pair import Pair, pair_of
+from constrained.deriving.probes import NoCalls, Probing, Shape, Unexplained, calls_of, results_of, words_of
+
 from constrained.errors import ConstrainedError, GrammarError, shown
 from constrained.formats.payload.json_text import write_json
-from constrained.formats.templates.pair import Pair, pair_of
-from constrained.formats.templates.probes import NoCalls, Probing, Shape, Unexplained, calls_of, results_of, words_of
-from constrained.formats.templates.template import NotPrinted, Template, template_of
+from constrained.formats.template import NotPrinted, Template, template_of
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat

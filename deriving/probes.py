@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from constrained.formats.payload.json_text import write_json, write_keywords
-from constrained.formats.templates.template import NotPrinted, Template
+from constrained.formats.template import NotPrinted, Template
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from constrained.formats.templates.probes import ANSWERED, ID, SPEAKER, Around, Calls, Shape, Unexplained
-from constrained.formats.templates.template import Template
+from constrained.deriving.probes import ANSWERED, ID, SPEAKER, Around, Calls, Shape, Unexplained
+
+from constrained.formats.template import Template
 
 _TOKEN = re.compile(
     r"<[|｜][^<>\n]{1,60}?[|｜]>|\[\|[^\[\]\n]{1,40}\|\]|\[/?[A-Z][A-Z_]{2,30}\]"

@@ -1,1 +1,0 @@
-"""Chat templates: which format one is of, and formats derived by comparing what it prints of different messages."""
