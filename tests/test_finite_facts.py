@@ -25,7 +25,6 @@ from constrained.regex.charset import MAX, category, contains, unicode_property
 from constrained.regex.expr import single, step
 from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.strings.formats import format_expr
-from constrained.schema.strings.idn import _valid
 
 TWO = [f"{number:02}" for number in range(100)]
 
@@ -329,15 +328,6 @@ def test_a_pattern_left_of_a_character_takes_both_ends_of_a_range(point):
         assert left is not None
         assert matches(left[0].language, "x")
     assert _left_of(Pattern(char_class(((0x21, 0x22),)), ""), "\x20", ()) is None
-
-
-def test_every_character_that_international_names_may_hold():
-    """As the package `idna` has it, of what the running Python knows."""
-    classes = pytest.importorskip("idna.idnadata").codepoint_classes
-    theirs = {point for runs in classes.values() for run in runs for point in range(run >> 32, run & 0xFFFFFFFF)}
-    ours = {point for low, high in _valid() for point in range(low, high + 1)}
-    known = {point for point in theirs | {ord("-")} if unicodedata.category(chr(point)) != "Cn"}
-    assert ours == known
 
 
 # Characters that simple case folding makes equal to others of a set, by code point.

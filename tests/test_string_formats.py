@@ -5,13 +5,11 @@ are some.
 from __future__ import annotations
 
 import calendar
+import importlib.util
 import ipaddress
 import itertools
 import json
-import os
 import random
-import subprocess
-import sys
 import tomllib
 import unicodedata
 import uuid
@@ -21,19 +19,14 @@ import pytest
 
 from constrained import Grammar, Vocabulary, compile
 from constrained.errors import GrammarError, Rejected
-from constrained.regex import Expr, derive, example, is_empty, matches, parse_ecma, parse_python, raw_edges
-from constrained.schema.strings import formats
+from constrained.regex import Expr, example, is_empty, matches, parse_ecma
 from constrained.schema.strings.formats import (
     _FORMATS,
     INEXACT,
     NARROWED,
-    _time_of_day,
-    built,
     format_expr,
     format_hull,
-    written,
 )
-from constrained.work import Budget, metered
 
 EVERY_BYTE = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 TABLE = tomllib.loads((Path(__file__).parent / "corpus" / "formats_string.toml").read_text("utf-8"))
@@ -223,50 +216,32 @@ def test_a_date_time_visits_few_states():
     assert len(seen) <= 30
 
 
-@pytest.mark.parametrize("name", sorted(formats._lines()))
-def test_what_is_written_down_is_what_the_patterns_say(name, monkeypatch):
-    """State by state: the same expressions, whether they are read or derived; if not, tools/format_automata.py writes them."""
-    start = written(name, _time_of_day)
-    states, todo = {start: raw_edges(start)}, [start]
-    for state in todo:
-        fresh = [target for _, _, target in states[state] if target not in states]
-        states.update((target, raw_edges(target)) for target in fresh)
-        todo += dict.fromkeys(fresh)
-    monkeypatch.setattr(derive, "written_down", {})
-    assert built(name) is start
-    for state, edges in states.items():
-        state._raw = None
-        assert raw_edges(state) == edges
-        assert all(low <= high for low, high, _ in edges)
-    with metered(Budget(0)):
-        assert (format_expr(name) or start) is written(name, _time_of_day) is start
+@pytest.fixture(scope="module")
+def idn_table():
+    """What derives the table of international names from Unicode's properties."""
+    spec = importlib.util.spec_from_file_location("idn_table", Path(__file__).parents[1] / "tools" / "idn_table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_fractions_of_seconds_are_those_of_the_pattern():
-    assert formats._fraction() is parse_python(formats._FRACTION)
+def test_every_character_that_international_names_may_hold(idn_table):
+    """As the package `idna` has it, of what the running Python knows."""
+    classes = pytest.importorskip("idna.idnadata").codepoint_classes
+    theirs = {point for runs in classes.values() for run in runs for point in range(run >> 32, run & 0xFFFFFFFF)}
+    ours = {point for low, high in idn_table.valid_characters() for point in range(low, high + 1)}
+    known = {point for point in theirs | {ord("-")} if unicodedata.category(chr(point)) != "Cn"}
+    assert ours == known
 
 
-def test_the_formats_that_are_written_down_are_read_at_once():
-    code = (
-        "from constrained.regex.derive import raw_edges, written_down\n"
-        "from constrained.schema.strings import formats\n"
-        "formats.parse_python = None\n"
-        "state = formats.format_expr('date-time')\n"
-        "for _ in range(11):\n"
-        "    assert state in written_down\n"
-        "    state = raw_edges(state)[0][2]\n"
-        "assert repr(state) == \"<_TimeOfDay(read='')>\""
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_the_tool_writes_what_is_written_down():
-    code = (
-        "from constrained.schema.strings.formats import FILE\n"
-        "from format_automata import FORMATS, line_of\n"
-        "assert ''.join(f'{line_of(name)}\\n' for name in FORMATS) == FILE.read_text('utf-8')"
-    )
-    root = Path(__file__).parents[1]
-    paths = os.pathsep.join([str(root), str(root / "tools")])
-    run = subprocess.run([sys.executable, "-c", code], check=False, env={**os.environ, "PYTHONPATH": paths})
-    assert run.returncode == 0
+def test_the_table_of_international_names_is_what_the_rules_say(idn_table):
+    """Of walks through the table, and of these with one character changed."""
+    kinds, language = idn_table.rules()
+    kind_of = {point: kind for low, high, kind in kinds.pieces for point in range(low, high + 1)}
+    chosen, every = random.Random(7), [*kind_of]
+    for _ in range(300):
+        text = walk(format_expr("idn-hostname"), chosen)[:57]
+        at = chosen.randrange(len(text))
+        for name in (text, f"{text[:at]}{chr(chosen.choice(every))}{text[at + 1 :]}"):
+            as_kinds = "".join(chr(kind_of[ord(char)]) for char in name)
+            assert matches(format_expr("idn-hostname"), name) is matches(language, as_kinds), ascii(name)

@@ -275,12 +275,12 @@ def unicode_property(name: str) -> Ranges | None:
         return None
     if coded.startswith("= "):
         return union(*(unicode_property(part) or () for part in coded[2:].split()))
-    return normal(_decoded(coded))
+    return normal(decoded(coded))
 
 
 def joining_type(name: str) -> Ranges:
     """Return the characters of a joining type, which patterns cannot name: "Dual_Joining", "Transparent", …"""
-    return normal(_decoded(_lines()[f"Joining_Type={name}"]))
+    return normal(decoded(_lines()[f"Joining_Type={name}"]))
 
 
 @lru_cache(maxsize=256)
@@ -288,8 +288,9 @@ def _is_category(name: str) -> bool:
     return name in _lines() and list(_lines()).index(name) < list(_lines()).index("ASCII")
 
 
-def _decoded(coded: str) -> list[tuple[int, int]]:
-    found, at = [], 0
+def decoded(coded: str, at: int = 0) -> list[tuple[int, int]]:
+    """Return ranges from words GAP[+EXTENT] in base 36; at: what the first gap is counted from."""
+    found = []
     for run in coded.split():
         gap, _, extent = run.partition("+")
         low = at + int(gap, 36)

@@ -52,7 +52,6 @@ _SHALLOW = 20  # expressions inside each other, to which recursion goes down
 _MANY = 8  # edge lists in which some are looked for that are alike
 _MET, _MOST_MET = 300, 10_000  # bytes of what met, estimated; how many are kept
 _meetings: dict[tuple[Expr, ...], Expr] = {}
-written_down: dict[Expr, Callable[[Expr], RawEdges]] = {}  # what says the edges of some states, see `write_down`
 
 
 @forgets
@@ -92,7 +91,7 @@ def _chain_edges(expr: Expr) -> None:
 def _own_edges(expr: Expr) -> RawEdges:
     """Find the edges of an expression whose parts' edges are known."""
     kind = expr.kind
-    expr._raw = edges = (written_down.get(expr) or _RULES[kind])(expr)
+    expr._raw = edges = _RULES[kind](expr)
     spend(2 + len(edges) if kind != LAZY else 2)  # a state of its own kind says what it costs
     return edges
 
@@ -119,15 +118,7 @@ def _with_parts(expr: Expr) -> RawEdges:
     return edges
 
 
-def write_down(expr: Expr, edges: Callable[[Expr], RawEdges]) -> None:
-    """See to it that the edges of an expression that is kept for good are asked for, not derived."""
-    written_down[expr] = edges
-    expr.edges_stay = True
-
-
 def _needs(expr: Expr) -> Sequence[Expr]:
-    if expr in written_down:
-        return ()
     kind = expr.kind
     if kind == CONCAT:
         args = expr.args
@@ -147,9 +138,9 @@ def _but(expr: Expr) -> tuple[Expr, Expr] | None:
     args = expr.args
     if len(args) == 2:
         first, second = args
-        if second.kind == COMPLEMENT and second not in written_down:
+        if second.kind == COMPLEMENT:
             return first, second.args[0]
-        if first.kind == COMPLEMENT and first not in written_down:
+        if first.kind == COMPLEMENT:
             return second, first.args[0]
     return None
 

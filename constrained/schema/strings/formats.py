@@ -8,26 +8,13 @@ hour, the minute and the offset, so ``:60`` is allowed exactly where the time in
 others are exact. A narrowed format has a hull as well, a language that leaves nothing out: its complement is what
 certainly is not in the format.
 
-Built on first use; a format costs a process a few hundred microseconds once.  The automata of the common ones are
-written down in automata.jsonl, which saves parsing patterns and taking derivatives, what the first masks inside a date
-or an address of a process cost:
-
-    {"format": "uuid", "start": 9, "nodes": ["2 48 57 65 70 97 102", "6 0 8 8", …], "edges": {"9": "48 57 12 65 …", …}}
-
-A node is a kind of `regex.expr` with its arguments, nodes by their numbers; what is read are the very expressions that
-the patterns and their derivatives are.  Edges are low, high, target, low, …  A format is read when it is first asked
-for, a state when somebody first gets there.  Written by `tools/format_automata.py`; compared with the patterns in
-tests/test_string_formats.py.
+Built on first use; a format costs a process a few hundred microseconds once.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
-from operator import attrgetter
-from pathlib import Path
-from typing import Any
 
 from constrained.regex import (
     ANY,
@@ -44,89 +31,9 @@ from constrained.regex import (
     union,
 )
 from constrained.regex.algebra import char_class
-from constrained.regex.derive import write_down
-from constrained.regex.expr import CLASS, INFINITE, LAZY, LITERAL, REPEAT, UNION, RawEdges, interned
+from constrained.regex.expr import INFINITE, LAZY, RawEdges, interned
 from constrained.schema.strings.idn import idn_hostname
-from constrained.work import thread
-
-# ======================================================================================================================
-# Automata that are written down
-# ======================================================================================================================
-
-FILE = Path(__file__).with_name("automata.jsonl")
-_serial = attrgetter("serial")
-
-
-def written(name: str, lazy: Callable[[str], Expr]) -> Expr | None:
-    """Return the texts of a format; None where it is not written down.  lazy: makes a state that says where it leads by
-    what it has read.
-
-    Costs no units of work, as no input decides how large a format is.
-    """
-    line = _lines().get(name)
-    if line is None:
-        return None
-    budget = thread.budget
-    try:
-        thread.budget = None
-        return _Automaton(json.loads(line), lazy).start
-    finally:
-        thread.budget = budget
-
-
-@lru_cache(maxsize=1)
-def _lines() -> dict[str, str]:
-    """Return the lines of the file by the formats that they begin with."""
-    return {line.split('"', 4)[3]: line for line in FILE.read_text(encoding="utf-8").splitlines()}
-
-
-class _Automaton:
-    """What a line says, and the expressions made of it by now."""
-
-    def __init__(self, said: dict[str, Any], lazy: Callable[[str], Expr]) -> None:
-        self._nodes, self._edges, self._lazy = said["nodes"], said["edges"], lazy
-        self._made: list[Expr | None] = [None] * len(self._nodes)
-        self._places: dict[Expr, str] = {}
-        self.start = self._state(said["start"])
-
-    def _state(self, at: int) -> Expr:
-        """Return a node whose edges are written down, but for lazy ones."""
-        expr = self._node(at)
-        if expr not in self._places and str(at) in self._edges:
-            self._places[expr] = str(at)
-            write_down(expr, self._edges_of)
-        return expr
-
-    def _node(self, at: int) -> Expr:
-        made = self._made[at]
-        if made is None:
-            word, _, said = self._nodes[at].partition(" ")
-            kind = int(word)
-            if kind == LITERAL:
-                made = interned(LITERAL, said)
-            elif kind == LAZY:
-                made = self._lazy(said)
-            else:
-                made = interned(kind, *self._arguments(kind, [*map(int, said.split())]))
-            self._made[at] = made
-        return made
-
-    def _arguments(self, kind: int, said: list[int]) -> Iterable[Any]:
-        if kind == CLASS:
-            return (tuple(zip(said[::2], said[1::2], strict=True)),)
-        if kind == REPEAT:
-            body, least, most = said
-            return self._node(body), least, most
-        return sorted(map(self._node, said), key=_serial) if kind == UNION else map(self._node, said)
-
-    def _edges_of(self, expr: Expr) -> RawEdges:
-        flat = iter([*map(int, self._edges[self._places[expr]].split())])
-        return tuple([(low, high, self._state(at)) for low, high, at in zip(flat, flat, flat, strict=True)])
-
-
-# ======================================================================================================================
-# Formats
-# ======================================================================================================================
+from constrained.work import Budget, metered
 
 _NO_A_LABELS = "labels that start with xn-- are refused: whether they are valid is decided by decoding Punycode"
 NARROWED: dict[str, str] = {
@@ -143,7 +50,6 @@ WIDENED: dict[str, str] = {
     "idn-hostname": "a label of at most 57 characters is accepted although its Punycode is longer than 63 octets",
 }
 INEXACT = NARROWED.keys() | WIDENED.keys()
-SECONDS = "seconds, a part of times"  # no format, but written down as such
 
 
 @lru_cache(maxsize=64)
@@ -154,13 +60,9 @@ def format_expr(name: str) -> Expr | None:
     >>> [matches(format_expr("date"), text) for text in ("2024-02-29", "1900-02-29", "2000-02-29")]
     [True, False, True]
     """
-    return written(name, _time_of_day) or built(name)
-
-
-def built(name: str) -> Expr | None:
-    """As `format_expr`, from the patterns; what is written down in `automata` is made by this."""
-    build = _common_seconds if name == SECONDS else _FORMATS.get(name)
-    return build() if build is not None else None
+    build = _FORMATS.get(name)
+    with metered(Budget(None)):  # once for a process, and no input decides how large a format is
+        return None if build is None else build()
 
 
 @lru_cache(maxsize=8)
@@ -240,12 +142,6 @@ def _time_of_day(read: str) -> Expr:
 @lru_cache(maxsize=1)
 def _seconds() -> Expr:
     """Return what follows ``HH:MM:``, but for leap seconds."""
-    found = written(SECONDS, _time_of_day) or built(SECONDS)
-    assert found is not None
-    return found
-
-
-def _common_seconds() -> Expr:
     return parse_python(f"[0-5][0-9]{_FRACTION}(?:[zZ]|[-+](?:[01][0-9]|2[0-3]):[0-5][0-9])")
 
 
@@ -263,8 +159,7 @@ def _leap_rest(hour: int, minute: int) -> Expr:
 
 @lru_cache(maxsize=1)
 def _fraction() -> Expr:
-    """As the pattern says it; that took 0.1 ms of the first mask inside a time."""
-    return optional(concat(literal("."), repeat(char_class([(0x30, 0x39)]), 1)))
+    return parse_python(_FRACTION)
 
 
 @lru_cache(maxsize=1)
