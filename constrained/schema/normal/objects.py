@@ -27,7 +27,18 @@ from constrained.schema.reading.document import NOTHING, Node, both, denials, ke
 from constrained.schema.reading.keywords import OTHER_KEYS
 from constrained.schema.strings import sets as texts
 from constrained.schema.strings.sets import Texts, is_spelled, listed
-from constrained.schema.values import ALWAYS, Absent, Clause, Conj, HasNamed, HasOther, ObjectShape, Obligation, Present
+from constrained.schema.values import (
+    ALWAYS,
+    Absent,
+    Clause,
+    Conj,
+    HasNamed,
+    HasOther,
+    ObjectShape,
+    Obligation,
+    Present,
+    negation,
+)
 from constrained.work import sorted_in_turns, spend
 
 if TYPE_CHECKING:
@@ -592,21 +603,17 @@ def _open(
     clause: Clause, named: dict[str, Conj], required: dict[str, None], cells: Cells, never: Never
 ) -> Clause | None:
     """Return the obligations that can still hold; None if one of them holds anyway."""
+    if any(_is_sure(part, clause, named, required, never) for part in clause):
+        return None
     found: list[Obligation] = []
     for part in clause:
         if isinstance(part, Absent):
-            if named[part.key] == NOTHING or never(named[part.key]):
-                return None
             if part.key not in required:
                 found.append(part)
         elif isinstance(part, Present):
-            if part.key in required or Absent(part.key) in clause:
-                return None
             if named[part.key] != NOTHING and not never(named[part.key]):
                 found.append(part)
         elif isinstance(part, HasNamed):
-            if part.key in required and part.value <= named[part.key]:
-                return None
             joined = both(named[part.key], part.value)
             if joined != NOTHING and not never(joined):
                 found.append(part)
@@ -615,6 +622,30 @@ def _open(
             if any(_reaches(part, cell) and not never(both(conj, part.value)) for cell, conj in cells):
                 found.append(part)
     return clause if len(found) == len(clause) else frozenset(found)
+
+
+_CONSTANTS = ("const", "enum")
+
+
+def _is_sure(
+    part: Obligation, clause: Clause, named: dict[str, Conj], required: dict[str, None], never: Never
+) -> bool:
+    """Say whether an obligation of a clause holds anyway: of values, whether a required key cannot have the constants
+    that it denies, as the tags of other members; False says nothing.
+    """
+    if isinstance(part, Absent):
+        return named[part.key] == NOTHING or never(named[part.key])
+    if isinstance(part, Present):
+        return part.key in required or Absent(part.key) in clause
+    if not isinstance(part, HasNamed) or part.key not in required:
+        return False
+    if part.value <= named[part.key]:
+        return True
+    signed = next(iter(part.value))
+    schema = signed.node.schema
+    if signed.positive or len(part.value) > 1 or type(schema) is not dict or schema.keys().isdisjoint(_CONSTANTS):
+        return False
+    return never(both(named[part.key], negation(part.value)))
 
 
 def _reaches(part: HasOther, cell: Expr) -> bool:
