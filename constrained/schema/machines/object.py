@@ -381,12 +381,15 @@ class Clauses:
     def _solve(
         self, left: list[Clause], at: ObjectPosition, ahead: int, present: int, values: dict[int, Conj], others: Others,
     ) -> bool:
-        """Say whether some choice of one obligation per clause is consistent: depth first, without recursion.
+        """Say whether some choice of one obligation per clause is consistent: depth first, without recursion, the
+        clauses with the fewest ways first.
 
         Invariant: present <= ahead; a key outside both is absent; values: what chosen keys must be beyond their own
         conjunction.
         """
         shape = self._machine.shape
+        if len(left) > 1:
+            left = sorted(left, key=lambda clause: self._ways(clause, ~(at.written | present), ahead))
         choices: list[Iterator[Chosen]] = [iter(((ahead, present, values, others),))]
         while choices:
             chosen = next(choices[-1], None)
@@ -401,6 +404,15 @@ class Clauses:
             elif at.size + ahead.bit_count() >= shape.min or self._machine.cells:
                 return True
         return False
+
+    def _ways(self, clause: Clause, deniable: int, ahead: int) -> int:
+        """Return how many obligations of a clause are not ruled out by the keys that may be absent, and may come."""
+        index = self._machine.index
+        spend(1 + (len(clause) >> 2))
+        return sum([
+            isinstance(part, HasOther) or (deniable if isinstance(part, Absent) else ahead) >> index[part.key] & 1
+            for part in clause
+        ])
 
     def _choices(self, clause: Clause, at: ObjectPosition, chosen: Chosen) -> Iterator[Chosen]:
         """Yield the ways to meet a clause."""
