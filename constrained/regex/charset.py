@@ -198,8 +198,8 @@ def category(*names: str) -> Ranges:
 
 # -- which of a few characters occur -----------------------------------------------------------------------------------
 
-# characters that classes of names, words and lines leave out
-WITNESSES = dict.fromkeys('\0\n !"\'/<\u2028\U0010FFFF').keys()
+# characters that classes of names, words and lines leave out, and the one that stands in every instant
+WITNESSES = dict.fromkeys('\0\n !"\'/<T\u2028\U0010FFFF').keys()
 ALL_WITNESSES = (1 << len(WITNESSES)) - 1
 _MOST_SETS = 4096
 _LONG = 40  # characters of a text
