@@ -36,11 +36,13 @@ MOST_BYTES = 1 << 24  # charged when a compile begins, and again by each operati
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PARTS, _FEW_PARTS = 512, 16  # steps of letting go when an operation begins, and one that somebody waits for: 0.3 µs
+_PART = 256  # bytes charged by the last operation for one step more, so that all is gone before the next is forgotten
 
 _forgetters: list[Callable[[], None]] = []
 _leavers: list[Callable[[int], bool]] = []
 _leaving = False  # whether something forgotten is still there
 _held = 0
+_held_before = 0  # when the last operation began
 _most = MOST_BYTES  # that may be held until the operation has ended
 _unreturned = 0  # what was charged since free memory was returned last, and forgotten
 
@@ -65,7 +67,7 @@ def begin(*, hurried: bool = False) -> None:
     hurried: somebody waits for a mask or a step.
     Cost: 0.1 µs.  Operations of other threads count as part of the ones that are under way.
     """
-    global _most, _unreturned
+    global _held_before, _most, _unreturned
     if _held > MOST_BYTES << hurried:
         _forget()  # what becomes free is taken again at once
     elif not hurried and _held + _unreturned > 2 * MOST_BYTES:
@@ -73,7 +75,8 @@ def begin(*, hurried: bool = False) -> None:
         _give_back()
     _most = MOST_BYTES + _held
     if _leaving:
-        _let_go(_FEW_PARTS if hurried else _PARTS)
+        _let_go((_FEW_PARTS if hurried else _PARTS) + max(0, _held - _held_before) // _PART)
+    _held_before = _held
 
 
 def clear(*, give_back: bool = True) -> None:
