@@ -52,8 +52,8 @@ def compile(
     deadline: seconds that any one call may take.
     cancelled: asked about every millisecond of work; true ends the call.
 
-    Cost: what the grammar's first state costs, of rules and patterns its first masks, of a large schema twice as much,
-    see `ahead`; else all happens when a generation first gets there, but for what looks like too much, see `rehearsal`.
+    Cost: what the grammar's first state costs, of rules and patterns its first masks; all else happens when a
+    generation first gets there, but for what looks like too much, see `engine.prepare`.
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
     Raises: GrammarError: no word at all.  VocabularyError: the vocabulary lacks a special token that the grammar names.
     LimitExceeded: too much work, here or in any method of a matcher, which is then unchanged; what has been computed

@@ -295,7 +295,7 @@ def test_a_grammar_of_one_machine_is_as_if_it_were_checked():
         machine = made.rules["start"].alternatives[0][0].machine
         written = Grammar({"start": Rule("start", ((Embedded("value", machine),),))}).made_by("schema", machine)
         for name in ("start", "specials", "widened", "source", "adopts", "stops", "cut", "recipe", "_symbols", "_texts", "heavy",
-                     "has_own_rules", "reading_units", "nullable", "weight", "narrowed", "notes", "fingerprint"):  # fmt: skip
+                     "has_own_rules", "nullable", "weight", "narrowed", "notes", "fingerprint"):  # fmt: skip
             assert getattr(made, name) == getattr(written, name), name
             assert type(getattr(made, name)) is type(getattr(written, name)), name
         assert made.rules == written.rules and made.with_specials(["<s>"]) is made

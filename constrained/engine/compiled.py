@@ -18,7 +18,6 @@ from dataclasses import astuple, dataclass
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from constrained.engine.prepare import prepare
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
@@ -433,7 +432,6 @@ def ready(found: Kind) -> Kind:
         from constrained.engine.prepare import probe_cost
 
         probe_cost(found)
-    prepare(found)
     return found
 
 

@@ -1,10 +1,12 @@
 """Work before it is needed, at compile and on request.
 
-    prepare     bounded precomputation: the parts of a large schema's masks, made while it is compiled
-    probe_cost    a cost probe: short seeded walks, so that a grammar over the limit fails at compile
+    probe_cost  a cost probe: short seeded walks, so that a grammar over the limit fails at compile
     Warming     the masks that a generation will likely ask for, `Constraint.warm`
 
-All masks are those of a constraint that nothing was made for (tests/test_ahead.py, tests/test_stored.py).
+`compile` makes no masks ahead by itself. PERF: with the parts of each schema's masks made at compile, nearest first, a
+step took 0.77 on average, the slowest step of a schema 0.12 instead of 0.17 ms, and the whole request 1.28 times as
+long (400 schemas of MaskBench, nothing known of earlier ones).
+All masks are those of a constraint that nothing was made for (tests/test_stored.py).
 """
 
 from __future__ import annotations
@@ -30,78 +32,6 @@ from constrained.work import NO_LIMIT, Budget, Preempted, begin, metered, thread
 if TYPE_CHECKING:
     from constrained.engine.compiled import CompiledGrammar
     from constrained.engine.tokens.trie import TokenTrie
-
-
-# ======================================================================================================================
-# What the masks of a large schema are made of, made while it is compiled and not while it is generated from.
-#
-# A schema that takes much reading has most of what takes long in a generation: patterns, unions, conjunctions, formats,
-# each worked out when a generation first gets there, which may be milliseconds in the middle of it.  `compile` goes on,
-# for a few times as long at most, and makes these, nearest first, see `Preparation`; what it does not get to is made
-# when it is needed, as all of a small schema is.  The first schema over a large vocabulary counts as one that takes
-# reading: all others share what it makes, the masks of strings.  Those among the rules of a grammar are left out: of
-# fifty tools one is called.
-#
-# What it takes is counted in units of work, which are the same on every machine, and taken off what the constraint may
-# spend, so that nowhere is more refused; it ends by itself, and never with an error. PERF: of 400 schemas of MaskBench,
-# first tests, against making nothing ahead: steps take 0.73 on average, the slowest step 0.56, the whole request 1.08
-# (benchmarks/verdicts.py, with AGAIN = 12 and 0); with AGAIN = 60 no step is shorter, the whole request 1.25.
-# ======================================================================================================================
-
-SMALL_READING = 60  # units of reading up to which nothing is made ahead: more than half of all schemas take no more
-AGAIN = 12  # units for each further one; of 0.6 µs here
-FIRST = 900  # units for the first schema over a vocabulary of
-MANY = 10_000  # ids or more
-MOST_AHEAD = 20_000
-AHEAD_SHARE = 64  # part of what a constraint may spend that may be taken for it
-
-
-def units_ahead(constraint: CompiledGrammar) -> int:
-    """Return how many units of work are spent ahead of a generation, until what was begun is done."""
-    vocabulary, read = constraint.vocabulary, getattr(constraint.grammar, "reading_units", 0)
-    units: int = AGAIN * (read - SMALL_READING) if read > SMALL_READING else 0
-    if read and not vocabulary.kernels.met_schema and vocabulary.size >= MANY:
-        units = max(units, FIRST)
-    return min(units, _most(constraint)) if units else 0
-
-
-def _most(constraint: CompiledGrammar) -> int:
-    """Return the most that may be spent, and the most that what was begun may take beyond that."""
-    most = constraint.options.max_work
-    return MOST_AHEAD if most is None else min(MOST_AHEAD, most // AHEAD_SHARE)
-
-
-def prepare(constraint: CompiledGrammar) -> None:
-    """Make what masks are made of, nearest to the start first, for `units_ahead`; once in a kernel."""
-    units = units_ahead(constraint)
-    if not units:
-        return
-    kernel, start = constraint.place()
-    prepared = constraint.vocabulary.kernels.prepared.setdefault(kernel, set())
-    if start in prepared:
-        return
-    prepared.add(start)
-    constraint.vocabulary.kernels.met_schema = True
-    options, room = constraint.options, _most(constraint)
-    budget = Budget(units + room, deadline=options.deadline, cancelled=options.cancelled)
-    budget.wanted = kernel.is_wanted
-    found = preparation(constraint, kernel)
-    try:
-        while found is not None and budget.left > room and not kernel.is_full() and found.go_on(budget):
-            pass
-    except (ConstrainedError, Preempted):
-        pass  # the rest when it is needed, and what is wrong with it
-    own = constraint.budget
-    own.left = max(0, own.left - (units + room - max(0, budget.left)))
-
-
-def preparation(constraint: CompiledGrammar, kernel: Any) -> Any:
-    """Return what prepares a grammar's parts, None where the kernel is the plain one, which has no parts."""
-    if isinstance(kernel, PlainKernel):
-        return None
-    from constrained.engine.kernel._kernel import Preparation
-
-    return Preparation(kernel, constraint._root)
 
 
 # ======================================================================================================================
@@ -599,6 +529,15 @@ class Warming:
             self._cursor._kernel.fill(state, self._row, 0, self._patient)
             self._masked.add(state)
             self._visited += 1
+
+
+def preparation(constraint: CompiledGrammar, kernel: Any) -> Any:
+    """Return what prepares a grammar's parts, None where the kernel is the plain one, which has no parts."""
+    if isinstance(kernel, PlainKernel):
+        return None
+    from constrained.engine.kernel._kernel import Preparation
+
+    return Preparation(kernel, constraint._root)
 
 
 def _sources(constraint: CompiledGrammar) -> Iterator[Any]:

@@ -436,7 +436,6 @@ def of_machine(machine: Any) -> Productions:
         _texts=machine.markers - specials,
         _lowering=Alone(symbol, specials),
         heavy=symbols if machine.heavy else (),
-        reading_units=machine.reading_units,
         has_own_rules=False,
     )
     return grammar

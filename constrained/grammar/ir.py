@@ -445,12 +445,6 @@ class Productions:
         """Whether it has rules or patterns, of no chat format: nothing says what these take until masks are made."""
         return not self.stops and not {Embedded, Ref}.issuperset(map(type, self._symbols))
 
-    @once
-    def reading_units(self) -> int:
-        """Units of work that it took to read the schema that is all of the grammar; 0: it is something else."""
-        alone = self._symbols[0] if len(self.rules) == len(self._symbols) == 1 else None
-        return int(getattr(alone.machine, "reading_units", 0)) if isinstance(alone, Embedded) else 0
-
     @property
     def weight(self) -> int:
         """Estimated bytes of Python objects that the embedded machines keep alive."""

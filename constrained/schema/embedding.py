@@ -279,8 +279,7 @@ class EmbeddedSchema:
             raise located(error, "#") from None
         finally:
             thread.budget = outer
-        self.reading_units = before - budget.left
-        self.weight = EMPTY_BYTES + UNIT_BYTES * self.reading_units  # of what is kept of the document
+        self.weight = EMPTY_BYTES + UNIT_BYTES * (before - budget.left)  # of what is kept of the document
 
     def _read(self, schema: Any, documents: Mapping[str, Any] | None, *, own: bool) -> None:
         options = self.options

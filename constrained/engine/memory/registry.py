@@ -93,9 +93,6 @@ class Kernels:
         self._live: WeakKeyDictionary[Any, None] = WeakKeyDictionary()
         # by kernel: the starts and patterns that were probed in it, and the units of work that were allowed for it
         self.probed: WeakKeyDictionary[Any, dict[Hashable, int]] = WeakKeyDictionary()
-        # by kernel: the starts that something was made for ahead of a generation
-        self.prepared: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()
-        self.met_schema = False  # whether anything was, in any kernel
 
     def clear(self) -> None:
         """Let later constraints start afresh; those that are alive keep what they have."""
