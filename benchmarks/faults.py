@@ -130,13 +130,13 @@ class Walk:
     def _again(self, matcher: Matcher | None, call: Callable[[], Any]) -> Any:
         """Make a call; if a fault breaks it off, see that nothing has changed and make it again."""
         # not `tokens`: that is a call, which a fault may break off
-        before = matcher._path[1::2] if matcher is not None else []
+        before = matcher._last if matcher is not None else None
         try:
             return call()
         except (MemoryError, KeyboardInterrupt):
             pass
-        if matcher is not None and matcher._path[1::2] != before:
-            raise Different(f"a call that raised has moved the matcher from {before} to {matcher.tokens}")
+        if matcher is not None and matcher._last is not before:
+            raise Different(f"a call that raised has moved the matcher to {matcher.tokens}")
         return call()
 
 

@@ -248,7 +248,7 @@ def test_objects_that_must_differ_are_not_told_apart_while_one_is_written(tiny_v
 
 def _fewest_bytes(matcher) -> int:
     """Return how many bytes it takes to a complete word, by breadth-first search over the automaton."""
-    kernel, level, length = matcher._kernel, {matcher._path[-1]}, 0
+    kernel, level, length = matcher._kernel, {matcher._last[0]}, 0
     while not any(kernel.is_final(state) for state in level):
         level = {kernel.step_byte(state, byte) for state in level for byte in kernel.next_bytes(state)}
         length += 1
@@ -292,8 +292,8 @@ def _fewest_tokens(constraint) -> int:
             for token in np.flatnonzero(np.unpackbits(_mask(matcher).view(np.uint8), bitorder="little")).tolist():
                 after = matcher.copy()
                 after.advance(token)
-                if after._path[-1] not in seen:
-                    seen.add(after._path[-1])
+                if after._last[0] not in seen:
+                    seen.add(after._last[0])
                     following.append(after)
         level, length = following, length + 1
     return length

@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.budget.completion import known_tokens
-from constrained.engine.matcher import Matcher
+from constrained.engine.matcher import Matcher, Step
 from constrained.engine.plain import DEAD
 from constrained.engine.tokens.bitmask import as_array, number
 from constrained.engine.tokens.vocabulary import checked_token, token_name
@@ -146,14 +146,14 @@ class BudgetedMatcher(Matcher):
     @property
     def remaining(self) -> int:
         """How many tokens the word may still have."""
-        return self.budget - len(self._path) // 2
+        return self.budget - self._last[2]
 
     # -- what may come -------------------------------------------------------------------------------------------------
 
     def fill_mask(self, bitmask: Any, row: int = 0) -> None:
         array = bitmask if type(bitmask) is np.ndarray else as_array(bitmask)
         super().fill_mask(array, row)
-        if self._path[-1] >= 0:
+        if self._last[0] >= 0:
             self._worked(partial(self._restrict, array[number(row)]))
 
     def accepts(self, token: int) -> bool:
@@ -177,19 +177,19 @@ class BudgetedMatcher(Matcher):
         return str(self._refusal(checked_token(self.constraint.vocabulary, token)))
 
     def shortest_completion(self) -> list[int]:
-        return [] if self._path[-1] < 0 else list(self._worked(self._completion))
+        return [] if self._last[0] < 0 else list(self._worked(self._completion))
 
     # -- what has come -------------------------------------------------------------------------------------------------
 
     def advance(self, token: int) -> None:
-        if self._path[-1] >= 0:
+        if self._last[0] >= 0:
             known = checked_token(self.constraint.vocabulary, token)
             if not self._worked(partial(self._admits, known)):
                 raise self._refusal(known)
         super().advance(token)
 
     def rollback(self, count: int) -> None:
-        kept = len(self._path) // 2 - number(count)
+        kept = self._last[2] - number(count)
         if kept >= 0:
             del self._places[kept + 1 :]
         super().rollback(count)
@@ -199,7 +199,7 @@ class BudgetedMatcher(Matcher):
         twin.constraint, twin._budget, twin._stop = self.constraint, self._budget, self._stop
         twin.budget, twin.soft_close = self.budget, self.soft_close
         twin._completions, twin._places, twin._leading = self._completions, self._places.copy(), self._leading
-        twin._kernel, twin._path, twin._lent = self._kernel, self._path.copy(), False
+        twin._kernel, twin._last = self._kernel, self._last
         return twin
 
     def reset(self) -> None:
@@ -213,7 +213,7 @@ class BudgetedMatcher(Matcher):
 
     def _place(self) -> Place:
         """Return the present place, after computing those that are missing."""
-        read, places = len(self._path) // 2, self._places
+        read, places = self._last[2], self._places
         if len(places) == read + 1:
             return places[-1]
         if self._completions.is_full():
@@ -225,11 +225,18 @@ class BudgetedMatcher(Matcher):
             places.append(self._after(at))
         return places[-1]
 
+    def _step(self, at: int) -> Step:
+        """Return the step after `at` tokens, which is among the last."""
+        step = self._last
+        while step[2] > at:
+            step = step[3]
+        return step
+
     def _found_again(self, places: list[Place]) -> list[Place]:
         """Return places among fresh states; the completions that were kept are the same, so nobody looks ahead."""
         known = self._completions
         found = [(known.start, kept) for _, kept in places[:1]]
-        for token, (_, kept) in zip(self._path[1::2], places[1:], strict=False):
+        for token, (_, kept) in zip(self.tokens, places[1:], strict=False):
             before = found[-1][0]
             after = before if before == LOST else known.tracker.step_token(before, token)
             found.append((before if after == DEAD else after, kept))
@@ -237,7 +244,7 @@ class BudgetedMatcher(Matcher):
 
     def _after(self, at: int) -> Place:
         """Return the place after the token number `at`."""
-        place, token, known = self._places[at], self._path[2 * at + 1], self._completions
+        place, token, known = self._places[at], self._step(at + 1)[1], self._completions
         known.budget.renew()
         after = self._looked(place, lambda: self._followed(at))
         if after is not None:
@@ -248,7 +255,7 @@ class BudgetedMatcher(Matcher):
         return LOST, kept[1:]
 
     def _followed(self, at: int) -> Place:
-        place, token, known = self._places[at], self._path[2 * at + 1], self._completions
+        place, token, known = self._places[at], self._step(at + 1)[1], self._completions
         after = known.tracker.step_token(place[0], token)
         if after == DEAD:  # a stop token that the grammar does not name
             return place
@@ -304,7 +311,7 @@ class BudgetedMatcher(Matcher):
         count = at + len(more)
         if self._leading is None or count >= self._leading.most and not more:
             return None
-        return None if self._leading.has_ended([*self._path[1 : 2 * at : 2], *more]) else self._leading.most - count
+        return None if self._leading.has_ended([*self.tokens[:at], *more]) else self._leading.most - count
 
     def _is_late(self, state: int, at: int, *more: int) -> bool:
         """Say whether the way out of the state after `at` tokens, and then `more`, ends the leading text too late."""
@@ -320,7 +327,7 @@ class BudgetedMatcher(Matcher):
     def _allowed(self, at: int) -> npt.NDArray[np.bool_]:
         """Return which tokens the grammar allows after `at` tokens, (vocabulary size,)."""
         bits = np.zeros((1, self.constraint.vocabulary.words), np.int32)
-        self._kernel.fill(self._path[2 * at], bits, 0)
+        self._kernel.fill(self._step(at)[0], bits, 0)
         return np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_)
 
     def _restrict(self, bits: Any) -> None:
@@ -328,13 +335,13 @@ class BudgetedMatcher(Matcher):
         place, unsigned = self._place(), bits.view(np.uint32)
         forbidden = self._looked(place, self._beyond)
         if forbidden is None:
-            allowed = np.flatnonzero(self._allowed(len(self._path) // 2))
+            allowed = np.flatnonzero(self._allowed(self._last[2]))
             forbidden = np.setdiff1d(allowed, self._kept(place)[:1] or [*self._stop]).astype(np.int32)
         np.bitwise_and.at(unsigned, forbidden >> 5, ~(np.uint32(1) << (forbidden & 31).astype(np.uint32)))
 
     def _beyond(self) -> npt.NDArray[np.int32]:
         """Return the tokens that the budget forbids."""
-        place, at = self._places[-1], len(self._path) // 2
+        place, at = self._places[-1], self._last[2]
         if not self._is_near(at):
             return np.zeros(0, np.int32)
         allowed = partial(self._allowed, at)
@@ -362,7 +369,7 @@ class BudgetedMatcher(Matcher):
         return token in (self._kept(place)[:1] or self._stop) if found is None else found
 
     def _fits(self, token: int) -> bool:
-        place, known, at = self._places[-1], self._completions, len(self._path) // 2
+        place, known, at = self._places[-1], self._completions, self._last[2]
         if not self._is_near(at):
             return True
         after = known.after(place[0], token)
@@ -373,8 +380,8 @@ class BudgetedMatcher(Matcher):
 
     def _refusal(self, token: int) -> Rejected:
         vocabulary = self.constraint.vocabulary
-        closing = self._worked(lambda: self._looked(self._place(), lambda: self._is_closing(len(self._path) // 2)))
-        left = self._left(len(self._path) // 2)
+        closing = self._worked(lambda: self._looked(self._place(), lambda: self._is_closing(self._last[2])))
+        left = self._left(self._last[2])
         leaves = f"the budget leaves {self.remaining:,} tokens"
         if left is not None and left < self.remaining and self._leading is not None:
             leaves = f"max_tokens leaves {left:,} token{'s' * (left != 1)} until {self._leading.until!r}"

@@ -1,9 +1,10 @@
 """The cursor of one sequence: what may come next, what has come, and back again.
 
-A matcher is a list of tokens and automaton states; `advance` appends, `rollback` removes, `copy` copies.  All work is
-in the kernel. Kept small on purpose: hosts build thousands of them, and beam search copies them at every step.
+A matcher points to the last of its `Step`s, each of which points to the one before: a persistent stack.  `advance`
+pushes, `rollback` pops, `copy` shares, whatever the length.  All work is in the kernel. Kept small on purpose: hosts
+build thousands of them, and beam search copies them at every step.
 
-One list, extended or cut by one instruction that nothing can interrupt: where a call raises, be it `MemoryError` or
+It moves by one assignment, which nothing can interrupt: where a call raises, be it `MemoryError` or
 `KeyboardInterrupt`, the matcher is as it was before, and the same call may be tried again.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -37,11 +38,9 @@ _MOST_SHOWN = 12  # bytes that a message lists
 _MANY = 40  # bytes from which on it only counts them
 
 
-def reasons(vocabulary: Vocabulary, kernel: Any, path: list[int], length: int, token: int) -> dict[str, Any]:
-    """Say how far the bytes of a token got that was refused behind `length` entries of a path, and what could have come
-    there.
-    """
-    before, state = path[1:length:2], path[length - 1]
+def reasons(vocabulary: Vocabulary, kernel: Any, last: Step, token: int) -> dict[str, Any]:
+    """Say how far the bytes of a token got that was refused behind a step, and what could have come there."""
+    before, state = tokens_of(last), last[0]
     text, read = vocabulary.tokens[token] or b"", 0
     outer = thread.budget
     try:
@@ -92,19 +91,31 @@ def _expected(vocabulary: Vocabulary, kernel: Any, state: int) -> str:
 
 Found = TypeVar("Found")
 
+# The state behind a token, the token, how many tokens were read, and the step before; the first one: the start.
+# Tuples: they are never changed, and the garbage collector soon leaves them alone.
+Step: TypeAlias = tuple[int, int, int, Any]
+
 MUCH = 0.2  # of the states of a kernel
 FORCED_BYTES = 4096  # longest run of forced bytes that is looked for: a grammar may dictate for ever
+
+
+def tokens_of(step: Step) -> list[int]:
+    """Return the tokens up to a step."""
+    found = [-1] * step[2]
+    for at in range(step[2] - 1, -1, -1):
+        found[at], step = step[1], step[3]
+    return found
 
 
 class Matcher:
     """A cursor over a constraint.
 
-    Invariant: `_path` is start, token, state, token, state, …: each state is the kernel's after the tokens before it.
-    A stop token that ends a word leaves ~state instead, a negative number; nothing may follow then.  `_stop` are the
-    vocabulary's, and the grammar's own.  `_lent`: a rejection may still read `_path`, which then only grows.
+    Invariant: each state of the steps up to `_last` is `_kernel`'s after the tokens before it.  A stop token that ends
+    a word leaves ~state instead, a negative number; nothing may follow then.  `_stop` are the vocabulary's, and the
+    grammar's own.
     """
 
-    __slots__ = ("constraint", "_kernel", "_path", "_lent", "_stop", "_budget")
+    __slots__ = ("constraint", "_kernel", "_last", "_stop", "_budget")
 
     def __init__(self, constraint: CompiledGrammar) -> None:
         if not hasattr(constraint, "place"):
@@ -113,7 +124,7 @@ class Matcher:
             )
         self.constraint, self._budget = constraint, constraint.budget
         self._kernel, start = constraint.place()
-        self._path, self._lent = [start], False
+        self._last: Step = (start, -1, 0, None)
         self._stop = frozenset(constraint.stop)
 
     # -- what may come -------------------------------------------------------------------------------------------------
@@ -128,7 +139,7 @@ class Matcher:
         """
         array = bitmask if type(bitmask) is np.ndarray else as_array(bitmask)
         try:
-            full = self._kernel.fill(self._path[-1], array, row, self._budget)
+            full = self._kernel.fill(self._last[0], array, row, self._budget)
         except Preempted:
             full = self._worked(partial(self._filled, array, row), moved=True)
         except LimitExceeded as error:
@@ -139,7 +150,7 @@ class Matcher:
     def accepts(self, token: int) -> bool:
         """Say whether a token may come next."""
         try:
-            after = self._kernel.step_token(self._path[-1], token, self._budget)
+            after = self._kernel.step_token(self._last[0], token, self._budget)
         except Preempted:
             after = NO_TOKEN
         except LimitExceeded as error:
@@ -147,24 +158,24 @@ class Matcher:
         if after > DEAD or (after == DEAD and token not in self._stop):
             return bool(after)
         token = checked_token(self.constraint.vocabulary, token)
-        return self._path[-1] >= 0 and self._worked(partial(self._next, token)) is not None
+        return self._last[0] >= 0 and self._worked(partial(self._next, token)) is not None
 
     def is_accepting(self) -> bool:
         """Say whether the sequence may end here: a stop token is allowed, or the text needs none."""
-        if self._path[-1] < 0:
+        if self._last[0] < 0:
             return True
         try:
-            return self._kernel.is_final(self._path[-1]) or self._worked(self._ends_by_name)
+            return self._kernel.is_final(self._last[0]) or self._worked(self._ends_by_name)
         except Preempted:
             return self._worked(self._ends_here, moved=True)
 
     def is_finished(self) -> bool:
         """Say whether a stop token has ended the sequence."""
-        return self._path[-1] < 0
+        return self._last[0] < 0
 
     def is_exhausted(self) -> bool:
         """Say whether the text is a word that nothing can follow, a stop token left aside."""
-        if self._path[-1] < 0:
+        if self._last[0] < 0:
             return True
         if not self.is_accepting():
             return False
@@ -173,14 +184,14 @@ class Matcher:
 
     def named_tokens(self) -> set[int]:
         """Return the special tokens that the grammar names next; a stop token that only ends the text is none."""
-        return self._worked(lambda: self._kernel.named_tokens(self._path[-1])) if self._path[-1] >= 0 else set()
+        return self._worked(lambda: self._kernel.named_tokens(self._last[0])) if self._last[0] >= 0 else set()
 
     def forced_bytes(self) -> bytes:
         """Return the bytes that every continuation starts with, at most 4,096; b"" where the sequence may also end."""
-        return self._worked(self._forced_bytes) if self._path[-1] >= 0 else b""
+        return self._worked(self._forced_bytes) if self._last[0] >= 0 else b""
 
     def _forced_bytes(self) -> bytes:
-        found, state, kernel = bytearray(), self._path[-1], self._kernel
+        found, state, kernel = bytearray(), self._last[0], self._kernel
         while len(found) < FORCED_BYTES and not kernel.is_final(state) and not kernel.named_tokens(state):
             options = kernel.next_bytes(state)
             if len(options) != 1:
@@ -225,7 +236,7 @@ class Matcher:
 
         return (
             []
-            if self._path[-1] < 0
+            if self._last[0] < 0
             else self._worked(lambda: shortest_completion(self.constraint.completions(), self.tokens))
         )
 
@@ -236,7 +247,7 @@ class Matcher:
         """
         token = checked_token(self.constraint.vocabulary, token)
         name = token_name(self.constraint.vocabulary, token)
-        if self._path[-1] < 0:
+        if self._last[0] < 0:
             return f"token {token} {name} is not allowed: a stop token has ended the sequence"
         if self._worked(partial(self._next, token)) is not None:
             return f"token {token} {name} is allowed"
@@ -255,57 +266,57 @@ class Matcher:
         """
         if self._kernel.is_full():
             self._replay()
-        path = self._path  # an attribute is a tenth of a step
+        last = self._last  # an attribute is a tenth of a step
         try:
-            after = self._kernel.step_token(path[-1], token, self._budget)
+            after = self._kernel.step_token(last[0], token, self._budget)
         except Preempted:
             after = self._worked(partial(self._stepped, token), moved=True)
-            path = self._path
+            last = self._last
         except LimitExceeded as error:
             raise self._budget.placed(error) from None
         if after <= DEAD or token in self._stop:
             if after == DEAD and type(token) is int and token not in self._stop:
                 raise self._rejection(token)
             token, after = self._unusual(token)
-            path = self._path
-        path += (token, after)  # one instruction, without a call: the matcher has moved, or it has not
+            last = self._last
+        self._last = after, token, last[2] + 1, last  # the matcher has moved, or it has not
 
     def rollback(self, count: int) -> None:
         """Take back the last `count` tokens, stop token included.
 
         Raises: ConstrainedError: there are not as many; the matcher is unchanged.
         """
-        read = len(self._path) // 2
-        steps = number(count)
-        if not 0 <= steps <= read:
+        last, steps = self._last, number(count)
+        if not 0 <= steps <= last[2]:
             raise ConstrainedError(
                 f"cannot roll back {shown(count)} tokens",
-                because=f"{read} have been read",
+                because=f"{last[2]} have been read",
                 instead="reset() goes to the start",
             )
-        if steps:
-            self._cut(len(self._path) - 2 * steps)
+        for _ in range(steps):
+            last = last[3]
+        self._last = last
 
     def copy(self) -> Matcher:
         """Return an independent cursor at the same place."""
         twin = object.__new__(Matcher)
         twin.constraint, twin._budget, twin._stop = self.constraint, self._budget, self._stop
-        twin._kernel, twin._path, twin._lent = self._kernel, self._path.copy(), False
+        twin._kernel, twin._last = self._kernel, self._last
         return twin
 
     def reset(self) -> None:
         """Go back to the start of the sequence, whatever threads that used the matcher at once have left of it."""
         self._kernel, start = self.constraint.place()
-        self._path, self._lent = [start], False
+        self._last = start, -1, 0, None
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """The tokens read so far."""
-        return tuple(self._path[1::2])
+        return tuple(tokens_of(self._last))
 
     def text(self) -> bytes:
         """Return the bytes read so far, special tokens by name."""
-        return self.constraint.vocabulary.decode(self._path[1::2])
+        return self.constraint.vocabulary.decode(tokens_of(self._last))
 
     def captures(self) -> Captures:
         """Return what the named rules of the grammar derived in the finished text; see `engine.captures`.
@@ -355,18 +366,15 @@ class Matcher:
             kernel, start = self.constraint.place()
             if kernel is self._kernel and not kernel.is_gone():
                 return
-            path, state = [start], start
+            last: Step = (start, -1, 0, None)
             try:
-                for token in self._path[1::2]:
-                    after = kernel.step_token(state, token, self._budget)
-                    state = after if after != DEAD else state
-                    path += (token, state)
+                for token in tokens_of(self._last):
+                    after = kernel.step_token(last[0], token, self._budget)
+                    last = (after if after != DEAD else last[0]), token, last[2] + 1, last
             except Preempted:
                 self.constraint.leave(kernel)
                 continue
-            if self._path[-1] < 0:
-                path[-1] = ~state
-            self._kernel, self._path = kernel, path
+            self._kernel, self._last = kernel, (~last[0], *last[1:]) if self._last[0] < 0 else last
             if kernel.is_full():
                 kernel.allow(2 * kernel.cached_bytes())
             return
@@ -380,13 +388,17 @@ class Matcher:
             or constraint.vocabulary.kernels.may_grow(kernel, constraint.options.cache_bytes)
         ):
             return False
-        states = MUCH * kernel.count_states()
-        return len(self._path) // 2 >= states and len(set(self._path[::2])) >= states
+        states, step, met = MUCH * kernel.count_states(), self._last, set[int]()
+        if step[2] >= states:
+            while step is not None:
+                met.add(step[0])
+                step = step[3]
+        return len(met) >= states
 
     def _unusual(self, token: int) -> tuple[int, int]:
         """Return what `advance` appends where the token is a stop token, another kind of int, or not allowed."""
         token = checked_token(self.constraint.vocabulary, token)
-        if self._path[-1] < 0:
+        if self._last[0] < 0:
             raise Rejected(
                 f"token {token} {token_name(self.constraint.vocabulary, token)} comes after the end",
                 because="a stop token has ended the sequence", instead="rollback(1) or reset()",
@@ -398,7 +410,7 @@ class Matcher:
 
     def _ended(self, token: int) -> int | None:
         """As `_next`, with ~state where a stop token ends the sequence."""
-        after, state, kernel = self._next(token), self._path[-1], self._kernel
+        after, state, kernel = self._next(token), self._last[0], self._kernel
         ends = (
             after is not None
             and token in self._stop
@@ -408,23 +420,23 @@ class Matcher:
         return ~after if ends and after is not None else after
 
     def _filled(self, array: Any, row: int) -> bool:
-        return self._kernel.fill(self._path[-1], array, row)
+        return self._kernel.fill(self._last[0], array, row)
 
     def _stepped(self, token: int) -> int:
-        return self._kernel.step_token(self._path[-1], token)
+        return self._kernel.step_token(self._last[0], token)
 
     def _ends_here(self) -> bool:
-        return self._kernel.is_final(self._path[-1]) or self._ends_by_name()
+        return self._kernel.is_final(self._last[0]) or self._ends_by_name()
 
     def _ends_by_name(self) -> bool:
         """Say whether a stop token that the grammar names completes a word."""
-        kernel, state = self._kernel, self._path[-1]
+        kernel, state = self._kernel, self._last[0]
         return any(
             kernel.is_final(kernel.step_token(state, token)) for token in kernel.named_tokens(state) & self._stop
         )
 
     def _next(self, token: int) -> int | None:
-        state = self._path[-1]
+        state = self._last[0]
         after = self._kernel.step_token(state, token)
         if (
             after == DEAD
@@ -435,16 +447,8 @@ class Matcher:
             return state
         return after if after != DEAD else None
 
-    def _cut(self, length: int) -> None:
-        if self._lent:
-            self._path, self._lent = self._path[:length], False
-        else:
-            del self._path[length:]
-
     def _rejection(self, token: int) -> Rejected:
-        self._lent = True  # to copy 900 tokens takes as long as all else
-        path = self._path
-        return Rejected.__new__(Rejected, reasons, self.constraint.vocabulary, self._kernel, path, len(path), token)
+        return Rejected.__new__(Rejected, reasons, self.constraint.vocabulary, self._kernel, self._last, token)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _read_again, (self.constraint, self.tokens)

@@ -297,6 +297,7 @@ class PlainKernel:
         self._mergers: dict[frozenset[Frame | None], Frame | None] = {}
         self._returning: dict[Frame | None, tuple[list[Config], bool]] = {None: ([], True)}
         self._ranks: dict[State | TextAt, tuple[int, int]] = {}
+        self._numbers = count()
         self._intern(frozenset(), False)
         self.start = self.start_at(root, nullable) if root is not None else DEAD
 
@@ -541,16 +542,18 @@ class PlainKernel:
         """Return what sorts a machine state before those that it calls, unless they call each other in a circle: how
         long the longest chain of calls is that it begins, negative, and a number of its own.
         """
-        ranks, todo = self._ranks, [machine]
+        ranks, begun, todo = self._ranks, set[State | TextAt](), [machine]
         while todo:
-            at = todo[-1]
+            at = todo.pop()
+            if at in ranks:  # other threads add some meanwhile
+                continue
             callees = [callee for callee, _ in self._expand(at).calls]
-            if at not in ranks:
-                ranks[at] = 0, len(ranks)  # for those that call it in a circle
-                todo += [callee for callee in callees if callee not in ranks]
+            if at in begun:
+                longest = min((ranks[callee][0] for callee in callees if callee in ranks), default=0)
+                ranks[at] = longest - 1, next(self._numbers)
             else:
-                todo.pop()
-                ranks[at] = min((ranks[callee][0] for callee in callees), default=0) - 1, ranks[at][1]
+                begun.add(at)
+                todo += [at, *[callee for callee in callees if callee not in begun]]
         return ranks[machine]
 
     def _check_count(self, configurations: int) -> None:

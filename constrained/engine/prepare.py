@@ -507,7 +507,7 @@ class Warming:
     def _typical(self, over: Callable[[], bool]) -> list[int]:
         kernel = self._kernel
         following = following_keys(_sources(self._constraint))
-        text = TypicalText(self._cursor._path[-1], kernel.step_bytes, kernel.next_bytes, following).write(over)
+        text = TypicalText(self._cursor._last[0], kernel.step_bytes, kernel.next_bytes, following).write(over)
         try:
             return list(self._constraint.vocabulary.tokenize(text)) if text else []
         except VocabularyError:
@@ -524,7 +524,7 @@ class Warming:
         return not kernel.is_full() or constraint.vocabulary.kernels.may_grow(kernel, constraint.options.cache_bytes)
 
     def _mask(self) -> None:
-        state = self._cursor._path[-1]
+        state = self._cursor._last[0]
         if state >= 0 and state not in self._masked:
             self._cursor._kernel.fill(state, self._row, 0, self._patient)
             self._masked.add(state)

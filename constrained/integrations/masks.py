@@ -185,7 +185,7 @@ def _key(matcher: Matcher) -> Hashable:
         return None
     if type(matcher) is not Matcher:  # with a budget a mask depends on what is left of it
         return object()
-    return ref(matcher._kernel), matcher._path[-1]
+    return ref(matcher._kernel), matcher._last[0]
 
 
 def forbid_rows(logits: torch.Tensor, table: torch.Tensor, rows: torch.Tensor) -> None:

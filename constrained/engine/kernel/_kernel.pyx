@@ -3133,7 +3133,8 @@ def fill_rows(list matchers, object bitmask, type kind):
     not compiled; nothing is written.
     """
     cdef int i, state, words = -1, count = len(matchers)
-    cdef list path, left = [], pinned = []
+    cdef list left = [], pinned = []
+    cdef tuple last
     cdef Kernel kernel
     cdef MaskRow* rows = <MaskRow*>cleared(<size_t>count + 1, sizeof(MaskRow))
     try:
@@ -3142,8 +3143,8 @@ def fill_rows(list matchers, object bitmask, type kind):
             own = matcher._kernel if isinstance(matcher, kind) else None
             if type(own) is not Kernel:
                 return None
-            kernel, path = <Kernel>own, matcher._path
-            state = path[len(path) - 1]
+            kernel, last = <Kernel>own, matcher._last
+            state = last[0]
             kernel.pins += 1
             pinned.append(kernel)
             if words < 0:
