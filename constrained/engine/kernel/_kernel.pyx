@@ -3134,7 +3134,6 @@ def fill_rows(list matchers, object bitmask, type kind):
     """
     cdef int i, state, words = -1, count = len(matchers)
     cdef list left = [], pinned = []
-    cdef tuple last
     cdef Kernel kernel
     cdef MaskRow* rows = <MaskRow*>cleared(<size_t>count + 1, sizeof(MaskRow))
     try:
@@ -3143,8 +3142,7 @@ def fill_rows(list matchers, object bitmask, type kind):
             own = matcher._kernel if isinstance(matcher, kind) else None
             if type(own) is not Kernel:
                 return None
-            kernel, last = <Kernel>own, matcher._last
-            state = last[0]
+            kernel, state = <Kernel>own, matcher._last[0]
             kernel.pins += 1
             pinned.append(kernel)
             if words < 0:
