@@ -140,18 +140,24 @@ WORDS = "The rain, it says, falls on Oslo and on Bergen. "
 
 
 def turns(chat: ChatFormat, size: int) -> Iterator[tuple[str, str, str]]:
-    """Yield a long answer, thought, string and list as a format writes them: what it is, the turn, the long text."""
+    """Yield a long answer, thought, thought behind a call that it quotes, string and list as a format writes them: what
+    it is, the turn, the long text.
+    """
     words = (WORDS * (size // len(WORDS) + 1))[:size].rstrip()
     yield "answer", chat.write(Message(words)), words
     if chat.definition.generates_thoughts:
         kind, definition = next(iter(chat.definition.thoughts)), chat.definition
         calls = [] if definition.payload is None else [ToolCall("write", {"text": "It rains."})]
-        for message in (Message("It rains.", thoughts={kind: words}), Message("", calls, thoughts={kind: words})):
-            try:
-                yield "thought", chat.write(message, [TOOL]), words
-            except ConstrainedError:  # a format may have thoughts before calls alone
-                continue
-            break
+        quoted = "".join(chat.write_call("write", call.arguments, [TOOL]) for call in calls)
+        for stop in sorted(chat.stop, key=len):
+            quoted = quoted.removesuffix(stop)
+        for what, thought in (("thought", words), ("quoted", f"Not {quoted}\n{words}")):
+            for message in (Message("It rains.", thoughts={kind: thought}), Message("", calls, thoughts={kind: thought})):
+                try:
+                    yield what, chat.write(message, [TOOL]), words
+                except ConstrainedError:  # a format may have thoughts before calls alone, or none that quote a call
+                    continue
+                break
     if chat.definition.payload is not None:
         yield "string", chat.write_call("write", {"text": words}, [TOOL]), words
         turn = chat.write_call("write", {"numbers": list(range(1000, 1000 + size // 6))}, [TOOL])

@@ -111,6 +111,7 @@ def test_turns_are_read_from_text_and_ids_and_written_again(name):
         assert message.thoughts == row.get("thoughts", {}), row["id"]
         assert message.tool_calls == _calls(row.get("calls", "[]")), row["id"]
         assert message.stop in chat.stop, row["id"]
+        assert message.repairs == (), row["id"]
         ids, vocabulary = _ids(chat, row["text"])
         assert chat.parse(ids, tools, vocabulary, **options) == message, row["id"]
         if "one_way" not in row:
