@@ -45,7 +45,25 @@ _ENDS = frozenset("0ifx")
 
 _FIRST_KEY, _FIRST_ITEM = "a key in double quotes or '}'", "a value or ']'"
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
 _Step = Callable[[str, int, int], int]
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key appears twice")
+    return found
+
+
+def _no_word(word: str) -> Any:
+    raise ValueError(f"{word!r} is no JSON value")
+
+
+_scan = json.JSONDecoder(
+    object_pairs_hook=_members, parse_int=integer_of, parse_float=decimal_of, parse_constant=_no_word
+).scan_once
 
 
 class JsonReader:
@@ -66,12 +84,14 @@ class JsonReader:
         "_is_key",
         "_key_at",
         "_spaces",
+        "_is_new",
         "base",
     )
     _pieces: list[str]  # of the string or number that is being read
 
     def __init__(self, first: str = "{", *, lines: bool = True, begun: bool = False) -> None:
         self._spaces = _SPACES if lines else _BLANKS
+        self._is_new = begun and lines
         self.done, self._first, self.base = False, first, 0
         self._step: _Step
         if not begun:
@@ -90,9 +110,23 @@ class JsonReader:
         return self._tree.pointer()
 
     def feed(self, text: str, at: int, end: int) -> int:
+        if self._is_new and at:
+            at = self._at_once(text, at, end)
         while at < end and not self.done:
             at = self._step(text, at, end)
         return at
+
+    def _at_once(self, text: str, at: int, end: int) -> int:
+        """Read the value as a whole, if all of it is there and right; else nothing."""
+        self._is_new = False
+        try:
+            value, stop = _scan(text, at - 1)
+        except (ValueError, StopIteration, RecursionError):  # it goes on in other pieces, is deep, or has a fault
+            return at
+        if stop > end or "\\u" in (written := text[at:stop]) and _SURROGATE.search(written):
+            return at
+        self._tree.root, self.done, self.expected = value, True, ""
+        return stop
 
     def partial(self) -> Any:
         if self._step in (self._string, self._escaped) and not self._is_key:

@@ -22,8 +22,9 @@ from functools import lru_cache
 from typing import Any
 
 from constrained.engine.compiled import CompiledGrammar, compile_grammar
+from constrained.engine.plain import DEAD
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, LimitExceeded, Rejected, SchemaError, UnsupportedSchema
+from constrained.errors import ConstrainedError, LimitExceeded, SchemaError, UnsupportedSchema
 from constrained.grammar import Embedded, Grammar, Rule
 from constrained.regex import matches, parse_ecma
 from constrained.schema import embed
@@ -34,7 +35,7 @@ from constrained.schema.reading.document import NOTHING, pointer_of
 from constrained.schema.reading.keywords import OTHER_KEYS
 from constrained.schema.surfaces.tags import KINDS, kinds_of
 from constrained.schema.values import ALWAYS, Conj, Value
-from constrained.work import Budget, current, metered, spend
+from constrained.work import Budget, Preempted, current, metered, spend
 
 # -- types -------------------------------------------------------------------------------------------------------------
 
@@ -140,7 +141,7 @@ class Misfit:
 
 _OTHERS = "additionalProperties"
 _PER_CHECK = 20  # units of work for a keyword and a value, as `jsonschema` checks them
-_PER_UNIT = 4  # units for one of a machine's: a step by a single byte is no more than its bookkeeping
+_AT_ONCE = 4_096  # bytes for which nobody else waits
 _FOR_WORDS = 200_000  # units of work
 
 
@@ -175,18 +176,16 @@ class Judge:
     @staticmethod
     def _walks(constraint: CompiledGrammar, written: bytes) -> bool:
         """Return whether a text is a word, at the cost of the work at hand."""
-        matcher, outer = constraint.matcher(), current()
-        mine = Budget(None if outer is None else outer.left // _PER_UNIT)
-        before = mine.left
-        matcher.charge(mine)
-        try:
-            for byte in written:
-                matcher.advance(byte)
-        except Rejected:
-            return False
-        finally:
-            spend((before - mine.left) * _PER_UNIT)
-        return matcher.is_accepting()
+        while True:
+            kernel, state = constraint.place()
+            try:
+                for at in range(0, len(written), _AT_ONCE):
+                    state = kernel.step_bytes(state, written[at : at + _AT_ONCE])
+                    if state == DEAD:
+                        return False
+                return kernel.is_final(state)
+            except Preempted:
+                constraint.leave(kernel)
 
     def _worded(self, arguments: Any) -> Misfit | None:
         """Return what is wrong in words; to find them may take little work where the verdict is known without."""

@@ -66,11 +66,14 @@ class Assembler:
     """Takes marks in their order and makes messages of them.
 
     `open` are the things that have begun and not ended, as (what, where it began); None for one that is the same as the
-    thing around it.  `_within` are those that are not None.
+    thing around it.  `_within` are those that are not None.  `_broken`: the rules of what is only plainly meant as a
+    call.
     """
 
-    def __init__(self, slots: Slots, natives: Collection[str], *, whole_conversation: bool) -> None:
-        self._slots, self._natives = slots, natives
+    def __init__(
+        self, slots: Slots, natives: Collection[str], broken: Collection[str] = (), *, whole_conversation: bool
+    ) -> None:
+        self._slots, self._natives, self._broken = slots, natives, broken
         self.messages: list[ReadMessage] = [] if whole_conversation else [ReadMessage("assistant", 0)]
         self.open: list[tuple[str | None, int]] = []
         self._within: list[str] = []
@@ -85,6 +88,8 @@ class Assembler:
             self._token(data)
             if self._within and self._within[-1] == "content":
                 self._spoken.append((place - len(data), place))
+        elif rule in self._broken:
+            self.call.broken = True
         elif begins:
             what = self._slots.meanings.get(rule) or self._slots.meaning(rule)
             known = self._within[-1] if self._within else None

@@ -133,21 +133,13 @@ class Question:
 
     def assembler(self) -> Assembler:
         """Return what makes messages of marks."""
-        return Assembler(self.slots, NATIVES, whole_conversation=self.kind == "conversation")
-
-    def take(self, assembler: Assembler, mark: Marked, text: str) -> None:
-        """Give an assembler the next mark of a text."""
-        begins, rule, place, data = mark
-        if rule in self._broken:
-            assembler.call.broken = True
-        else:
-            assembler.take(begins, rule, place, data, text)
+        return Assembler(self.slots, NATIVES, self._broken, whole_conversation=self.kind == "conversation")
 
     def assembled(self, marks: Iterable[Marked], text: str) -> Assembler:
         """Return what the marks of a text mean."""
         assembler = self.assembler()
-        for mark in marks:
-            self.take(assembler, mark, text)
+        for begins, rule, place, data in marks:
+            assembler.take(begins, rule, place, data, text)
         return assembler
 
 

@@ -216,8 +216,7 @@ class BrokenCall:
 def _broken_calls(marks: Iterable[Marked], question: Question, text: str) -> Iterator[BrokenCall]:
     assembler = question.assembler()
     counted, ended, complete = 0, 0, 0  # of that many messages the last one's calls that have ended, and are complete
-    for mark in marks:
-        begins, rule, place, _ = mark
+    for begins, rule, place, data in marks:
         if begins and rule.startswith(BROKEN):
             messages = assembler.messages
             calls = messages[-1].calls if messages else []
@@ -227,7 +226,7 @@ def _broken_calls(marks: Iterable[Marked], question: Question, text: str) -> Ite
             complete += sum([call.complete for call in calls[ended:last]])
             ended = last
             yield BrokenCall(rule, place, len(messages), complete + sum([call.complete for call in calls[last:]]))
-        question.take(assembler, mark, text)
+        assembler.take(begins, rule, place, data, text)
 
 
 def _within(broken: BrokenCall, question: Question, whole: Turn) -> Wrong | None:

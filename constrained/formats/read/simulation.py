@@ -272,7 +272,7 @@ class Stacks:
 MOST_SETS = 5_000  # that simulations over one network keep
 _MOST_CLOSED = 100_000  # nodes that one character may lead to
 MOST_STEPS = 512  # that a set keeps
-_STRAIGHT = 3  # characters or more that are looked up at once
+_LONGEST = 64  # characters that are looked up at once
 
 
 class Beyond(Exception):
@@ -350,17 +350,6 @@ class Transition(NamedTuple):
             pool.append(Trail(pool[parent], mark, place + behind, data))
         return [pool[number] for number in self.taken]
 
-    def undoes(self, first: Transition, home: Set) -> bool:
-        """Return whether it leads back to the set that another step led from, with the marks that this had, and the set
-        may keep that.
-        """
-        if self.then is not home or home.readers or home.deep or self.made or first.then.readers or first.then.deep:
-            return False
-        if len(home.returns) >= MOST_STEPS:
-            return False
-        taken = [number if first.taken is None else first.taken[number] for number in self.taken or ()]
-        return taken == sorted({trail for *_, trail in home.shapes})
-
     def passed(self, readers: list[Ahead]) -> list[Ahead]:
         """Return the readers of the next set."""
         if self.readers is None:
@@ -384,16 +373,16 @@ class Set:
 
     `run`: finds characters that change nothing, native readers aside.  `readers`: how many there are of these; `alone`:
     there is one, and nothing else.  `deep`: its stacks are to be cut; `cut`: what it becomes then, and the frame cut
-    off.  `uncut`: what it becomes with a frame as its bottom.  `returns`: pairs of characters that lead back to it with
-    its marks, as a blank in a text that may end there and the letter behind it.  `straight`: characters that have led
-    from it without marks, and whereto; both where no readers are in it.
+    off.  `uncut`: what it becomes with a frame as its bottom.  `stretches`: by their first two characters, texts that it
+    has read and what they made of it, as one step: the signs between two values, or a blank in a text that may end there
+    and the letter behind it; where no readers are in it.
     """
 
-    __slots__ = ("shapes", "run", "returns", "straight", "readers", "alone", "deep", "cut", "uncut", "steps", "tokens")
+    __slots__ = ("shapes", "run", "stretches", "readers", "alone", "deep", "cut", "uncut", "steps", "tokens")
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
-        self.shapes, self.run, self.returns = shapes, run, set[str]()
-        self.straight: tuple[str, Set] | None = None
+        self.shapes, self.run = shapes, run
+        self.stretches: dict[str, tuple[str, Transition]] = {}
         native = [state for node, state, _, _ in shapes if node.kind is NodeKind.NATIVE]
         self.readers = len(set(native))
         self.alone = self.readers == 1 and len(native) == len(shapes)
@@ -772,24 +761,26 @@ class Simulation:
         """
         current, readers, origin, begun = self._set, self._readers, self.place - at, at
         moves, outcomes = 0, cast(Outcomes, ())
-        last: tuple[Set, Transition, int] | None = None
-        start, since = current, at  # of the steps without marks
+        start, since, acts = current, at, list[tuple[int, Transition]]()  # of the stretch, and its steps with marks
         while at < end:
-            if current.straight is not None and text.startswith(current.straight[0], at):
-                at, current, moves = at + len(current.straight[0]), current.straight[1], moves + 1
-                start, since = current, at
-                continue
             stop = min([ahead.reach(text, at, end, origin) for ahead in readers]) if current.readers else end
+            free = at
             if current.alone:
                 at = stop
             elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
-                at = since = found.end()
-                start = current
-            if at == end:
-                break
-            if current.returns and text[at : at + 2] in current.returns:
-                at, moves = at + 2, moves + 1
-                start, since = current, at
+                at = found.end()
+            if at > free or at - since >= _LONGEST:
+                if free - since > 1:
+                    self._keep(start, current, text[since:free], acts)
+                start, since, acts = current, at, []
+                if at == end:
+                    break
+            stretch = current.stretches.get(text[at : at + 2])
+            if stretch is not None and text.startswith(stretch[0], at):
+                if stretch[1].acts:
+                    readers = self._acted(stretch[1], origin + at, readers)
+                at, current, moves = at + len(stretch[0]), stretch[1].then, moves + 1
+                start, since, acts = current, at, []
                 continue
             outcomes = outcomes_at(readers, origin + at) if at == stop else ()
             key: Any = (text[at], outcomes) if outcomes else text[at]
@@ -800,21 +791,28 @@ class Simulation:
             if step is None:
                 break
             if step.acts:  # (most do not)
-                if last is not None and last[2] == at - 1 and step.undoes(last[1], last[0]):
-                    last[0].returns.add(text[at - 1 : at + 1])
-                last = current, step, at
                 readers = self._acted(step, origin + at, readers)
-            turns = step.acts or step.then.deep or current.readers
-            if turns and at - since >= _STRAIGHT and not current.readers and start.straight is None:
-                start.straight = text[since:at], current
+                acts.append((at - since, step))
             current, moves, at, outcomes = step.then, moves + 1, at + 1, ()
-            if current.deep:
-                current = self._cut(current)
-            if turns:
-                start, since = current, at
+            if current.readers or current.deep or start.readers:
+                self._keep(start, current, text[since:at], acts)
+                current = self._cut(current) if current.deep else current
+                start, since, acts = current, at, []
         self._set, self._readers, self.place = current, readers, origin + at
         spend(1 + moves + ((at - begun) >> 6))
         return at, outcomes
+
+    def _keep(self, start: Set, then: Set, text: str, acts: list[tuple[int, Transition]]) -> None:
+        """Remember what a stretch of text makes of a set without readers, if another one does not begin alike."""
+        if len(text) < 2 or start.readers or then.deep or text[:2] in start.stretches:
+            return
+        if len(start.stretches) >= MOST_STEPS:
+            return
+        sources: list[Trail | None] = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in start.shapes}]
+        trails, readers = sources, ()
+        for at, step in acts:
+            trails, readers = step.marked(trails, at, []), step.readers or ()
+        start.stretches[text[:2]] = text, step_of(start, sources, then, [*readers], trails, 0)
 
     def _acted(self, step: Transition, place: int, readers: list[Ahead]) -> list[Ahead]:
         """Go on with the marks behind a step; return the readers behind it."""
