@@ -18,7 +18,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from constrained.errors import SchemaError
-from constrained.formats.payload.value_reader import Fault, Tree, decimal_of, end_of, integer_of, number_text
+from constrained.formats.payload.value_reader import ValueReader, decimal_of, end_of, integer_of, number_text
 from constrained.regex import markers_of
 from constrained.schema.surfaces.tags import why_no_argument
 from constrained.work import spend
@@ -45,9 +45,8 @@ _ENDS = frozenset("0ifx")
 
 _FIRST_KEY, _FIRST_ITEM = "a key in double quotes or '}'", "a value or ']'"
 
+_SHORT = 1_024  # characters of a value that is read as a whole
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
-_Step = Callable[[str, int, int], int]
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -61,86 +60,51 @@ def _no_word(word: str) -> Any:
     raise ValueError(f"{word!r} is no JSON value")
 
 
-_scan = json.JSONDecoder(
+_decoder = json.JSONDecoder(
     object_pairs_hook=_members, parse_int=integer_of, parse_float=decimal_of, parse_constant=_no_word
-).scan_once
+)
 
 
-class JsonReader:
+class JsonReader(ValueReader):
     """Reads one JSON value that starts with `first`, "{" for objects, "[" for arrays; lines: whether there may be line
     breaks in it.  begun: `first` was read, by whoever made this reader, right before what is fed.
     """
 
-    __slots__ = (
-        "done",
-        "expected",
-        "_tree",
-        "_step",
-        "_first",
-        "_pieces",
-        "_escape",
-        "_high",
-        "_word",
-        "_is_key",
-        "_key_at",
-        "_spaces",
-        "_is_new",
-        "base",
-    )
+    __slots__ = ("_first", "_pieces", "_escape", "_high", "_word", "_is_key", "_key_at", "_spaces", "_is_new")
     _pieces: list[str]  # of the string or number that is being read
 
     def __init__(self, first: str = "{", *, lines: bool = True, begun: bool = False) -> None:
         self._spaces = _SPACES if lines else _BLANKS
-        self._is_new = begun and lines
-        self.done, self._first, self.base = False, first, 0
-        self._step: _Step
+        self._first, self._is_new = first, begun and lines
         if not begun:
-            self._tree, self._step, self.expected = Tree(), self._start, repr(first)
+            super().__init__(None, self._start, repr(first))
         elif first == "{":
-            self._tree, self._step, self.expected = Tree({}), self._key_or_end, _FIRST_KEY
+            super().__init__({}, self._key_or_end, _FIRST_KEY)
         else:
-            self._tree, self._step, self.expected = Tree([]), self._value_or_end, _FIRST_ITEM
-
-    @property
-    def value(self) -> Any:
-        return self._tree.root
-
-    @property
-    def pointer(self) -> str:
-        return self._tree.pointer()
+            super().__init__([], self._value_or_end, _FIRST_ITEM)
 
     def feed(self, text: str, at: int, end: int) -> int:
         if self._is_new and at:
             at = self._at_once(text, at, end)
-        while at < end and not self.done:
-            at = self._step(text, at, end)
-        return at
+        return super().feed(text, at, end)
 
     def _at_once(self, text: str, at: int, end: int) -> int:
-        """Read the value as a whole, if all of it is there and right; else nothing."""
+        """Read the value as a whole, if all of it is there, is short and right; else nothing."""
         self._is_new = False
+        written = text[at - 1 : min(end, at + _SHORT)]
         try:
-            value, stop = _scan(text, at - 1)
-        except (ValueError, StopIteration, RecursionError):  # it goes on in other pieces, is deep, or has a fault
+            value, size = _decoder.raw_decode(written)
+        except (ValueError, RecursionError):  # it goes on, is deep, or has a fault, of which the steps say more
             return at
-        if stop > end or "\\u" in (written := text[at:stop]) and _SURROGATE.search(written):
+        if "\\u" in written and _SURROGATE.search(written):
             return at
         self._tree.root, self.done, self.expected = value, True, ""
-        return stop
+        return at - 1 + size
 
     def partial(self) -> Any:
         if self._step in (self._string, self._escaped) and not self._is_key:
             self._tree.put("".join(self._pieces))
-        return self._tree.root
-
-    def _fault(self, at: int, because: str, expected: str | None = None) -> Fault:
-        return Fault(self.base + at, because, expected or self.expected, self.pointer)
-
-    def _unexpected(self, text: str, at: int) -> Fault:
-        return self._fault(at, f"{text[at]!r} cannot stand here")
-
-    def _go(self, step: _Step, expected: str) -> None:
-        self._step, self.expected = step, expected
+        return super().partial()
 
     def _skip(self, text: str, at: int, end: int) -> int:
         return end_of(self._spaces, text, at, end)

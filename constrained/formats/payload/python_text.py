@@ -15,12 +15,11 @@ import keyword
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable
 from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from constrained.formats.payload.value_reader import Fault, Tree, decimal_of, end_of, integer_of
+from constrained.formats.payload.value_reader import Step, ValueReader, decimal_of, end_of, integer_of
 
 # -- parts -------------------------------------------------------------------------------------------------------------
 
@@ -93,64 +92,35 @@ _CALL, _GROUP = "call", "("
 _FIRST = "a keyword argument or ')'"
 _CLOSING = {_CALL: ")", _GROUP: ")", "[": "]", "{": "}"}
 
-_Step = Callable[[str, int, int], int]
 
-
-class KeywordsReader:
+class KeywordsReader(ValueReader):
     """Reads one list of keyword arguments, both parentheses included; begun: the first was read already.
 
     `_kinds` says how each open container was opened, `_commas` whether it has had a comma: without one, parentheses are
     no tuple.
     """
 
-    __slots__ = (
-        "done", "expected", "base", "_tree", "_step", "_kinds", "_commas",
-        "_token", "_at", "_quote", "_prefix", "_joined", "_sign", "_key", "_behind",
-    )  # fmt: skip
+    __slots__ = ("_kinds", "_commas", "_token", "_at", "_quote", "_prefix", "_joined", "_sign", "_key", "_behind")
     _token: list[str]  # what is being read, in pieces; it began at `_at`
     _key: bool  # whether the string is a key of a dict
-    _behind: tuple[_Step, str]  # what is read behind a comment or a backslash, and what is expected there
+    _behind: tuple[Step, str]  # what is read behind a comment or a backslash, and what is expected there
 
     def __init__(self, *, begun: bool = False) -> None:
-        self.done, self.base = False, 0
         self._kinds = [_CALL] if begun else []
         self._commas = [False] if begun else []
         self._sign = ""
         self._joined: list[str] = []  # adjacent strings so far
-        self._step: _Step
         if begun:
-            self._tree, self._step, self.expected = Tree({}), self._name_or_end, _FIRST
+            super().__init__({}, self._name_or_end, _FIRST)
         else:
-            self._tree, self._step, self.expected = Tree(), self._start, "'('"
-
-    @property
-    def value(self) -> Any:
-        return self._tree.root
-
-    @property
-    def pointer(self) -> str:
-        return self._tree.pointer()
-
-    def feed(self, text: str, at: int, end: int) -> int:
-        while at < end and not self.done:
-            at = self._step(text, at, end)
-        return at
+            super().__init__(None, self._start, "'('")
 
     def partial(self) -> Any:
         if self._step in (self._string, self._slash, self._third) and not self._key:
             self._tree.put("".join([*self._joined, unfinished(self._prefix, self._quote, "".join(self._token))]))
         elif self._joined and not self._key:
             self._tree.put("".join(self._joined))
-        return self._tree.root
-
-    def _fault(self, at: int, because: str, expected: str | None = None) -> Fault:
-        return Fault(self.base + at, because, expected or self.expected, self.pointer)
-
-    def _unexpected(self, text: str, at: int) -> Fault:
-        return self._fault(at, f"{text[at]!r} cannot stand here")
-
-    def _go(self, step: _Step, expected: str) -> None:
-        self._step, self.expected = step, expected
+        return super().partial()
 
     def _gap(self, text: str, at: int, end: int) -> int:
         """Return where white space, comments and joined lines end; the end, where it is not known yet."""

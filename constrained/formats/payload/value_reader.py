@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isfinite
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from constrained.work import spend
 
@@ -37,28 +37,6 @@ class Fault(Exception):
     because: str
     expected: str
     pointer: str
-
-
-class ValueReader(Protocol):
-    """A reader of one value.  Invariant: a character is read once; `done` never becomes false again."""
-
-    done: bool
-    base: int  # the place of text[0], to be set before each piece of text
-    expected: str  # what may come next, in words
-
-    @property
-    def value(self) -> Any: ...
-
-    @property
-    def pointer(self) -> str: ...
-
-    def feed(self, text: str, at: int, end: int) -> int:
-        """Read text[at:end], at most to the end of the value; return where reading stopped.  Raises: Fault."""
-        ...
-
-    def partial(self) -> Any:
-        """Return what is known of the value; nothing may be fed afterwards."""
-        ...
 
 
 class Tree:
@@ -108,6 +86,51 @@ class Tree:
             if isinstance(container, list):
                 parts[depth] = str(len(container) - 1)
         return "".join(f"/{part}" for part in parts)
+
+
+Step = Callable[[str, int, int], int]
+
+
+class ValueReader:
+    """A reader of one value: steps, each of which reads on from a place of a text and may leave the next to another.
+
+    `base`: the place of text[0], to be set before each piece of text; `expected`: what may come next, in words; `done`:
+    whether the value has ended.
+    Invariant: a character is read once; `done` never becomes false again.
+    """
+
+    __slots__ = ("done", "base", "expected", "_tree", "_step")
+
+    def __init__(self, root: Any, step: Step, expected: str) -> None:
+        self.done, self.base, self._tree = False, 0, Tree(root)
+        self._step, self.expected = step, expected
+
+    @property
+    def value(self) -> Any:
+        return self._tree.root
+
+    @property
+    def pointer(self) -> str:
+        return self._tree.pointer()
+
+    def feed(self, text: str, at: int, end: int) -> int:
+        """Read text[at:end], at most to the end of the value; return where reading stopped.  Raises: Fault."""
+        while at < end and not self.done:
+            at = self._step(text, at, end)
+        return at
+
+    def partial(self) -> Any:
+        """Return what is known of the value; nothing may be fed afterwards."""
+        return self._tree.root
+
+    def _fault(self, at: int, because: str, expected: str | None = None) -> Fault:
+        return Fault(self.base + at, because, expected or self.expected, self.pointer)
+
+    def _unexpected(self, text: str, at: int) -> Fault:
+        return self._fault(at, f"{text[at]!r} cannot stand here")
+
+    def _go(self, step: Step, expected: str) -> None:
+        self._step, self.expected = step, expected
 
 
 def end_of(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:

@@ -23,7 +23,7 @@ from constrained.formats.read.inputs import Turn
 from constrained.formats.read.network import Network, build
 from constrained.formats.read.simulation import Marked, Simulation
 from constrained.formats.tools import Tool
-from constrained.grammar import Grammar, Literal, Ref, Special, Symbol
+from constrained.grammar import Grammar, Ref
 
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}
@@ -63,66 +63,41 @@ class Question:
 
     @cached_property
     def network(self) -> Network:
-        return self._network(self.rules)
+        return self._network(self.rules, self.entry)
 
     @cached_property
     def lenient(self) -> Network:
         """The network that also reads calls which are plainly meant as such, and broken."""
-        return self._lenient(self.rules)
-
-    @cached_property
-    def spoken(self) -> tuple[Network, Network]:
-        """The two networks without those thoughts that have no opening marker: such a thought would read any text."""
-        rules = {name: tuple(s for s in sequences if not self._thinks(s)) for name, sequences in self.rules.items()}
-        return self._network(rules), self._lenient(rules)
-
-    def _thinks(self, sequence: tuple[Symbol, ...]) -> bool:
-        """Return whether a sequence begins with a thought that no marker opens."""
-        for symbol in sequence:
-            if isinstance(symbol, Ref) and self.slots.meaning(symbol.rule) in self.slots.thoughts:
-                return True
-            if isinstance(symbol, Special) or isinstance(symbol, Literal) and symbol.text.strip():
-                return False
-        return False
-
-    def _lenient(self, rules: Alternatives) -> Network:
-        rules = dict(rules)
+        rules = dict(self.rules)
         for name in self.rules:
-            target = name.removeprefix(BROKEN)
-            if name != target:
-                target = ACCEPTED + target if ACCEPTED + target in rules else target
+            if name in self._broken:
+                target = self._meant(name)
                 rules[target] = (*rules.get(target, ()), (Ref(name),))
-        return self._network(rules)
+        return self._network(rules, self.entry)
 
-    def _network(self, rules: Alternatives) -> Network:
-        rules = prune(rules, self.entry)
-        return build(
-            rules,
-            self.entry,
-            self._specials,
-            self.slots.marked(rules) | {r: r for r in rules if r.startswith(BROKEN)},
-            NATIVES,
-        )
+    def part(self, broken: str) -> Network:
+        """Return the network of what a rule ``broken_x`` is a broken form of."""
+        if broken not in self._parts:
+            self._parts[broken] = self._network(self.rules, self._meant(broken))
+        return self._parts[broken]
+
+    def _network(self, rules: Alternatives, entry: str) -> Network:
+        rules = prune(rules, entry)
+        marked = self.slots.marked(rules) | {rule: rule for rule in self._broken if rule in rules}
+        return build(rules, entry, frozenset(self.definition.tokens.values()), marked, NATIVES)
+
+    def _meant(self, broken: str) -> str:
+        """Return the rule of what a rule ``broken_x`` is a broken form of."""
+        name = broken.removeprefix(BROKEN)
+        return ACCEPTED + name if ACCEPTED + name in self.rules else name
 
     @cached_property
     def _broken(self) -> frozenset[str]:
         return frozenset(rule for rule in self.rules if rule.startswith(BROKEN))
 
-    def part(self, broken: str) -> Network:
-        """Return the network of what a rule ``broken_x`` is a broken form of."""
-        if broken not in self._parts:
-            name = broken.removeprefix(BROKEN)
-            entry = ACCEPTED + name if ACCEPTED + name in self.rules else name
-            self._parts[broken] = build(self.rules, entry, self._specials, self.slots.marked(self.rules), NATIVES)
-        return self._parts[broken]
-
     @cached_property
     def _parts(self) -> dict[str, Network]:
         return {}
-
-    @property
-    def _specials(self) -> frozenset[str]:
-        return frozenset(self.definition.tokens.values())
 
     def simulation(self, *turns: Turn) -> Simulation:
         """Return the simulation that has read texts, one behind the other."""

@@ -156,11 +156,8 @@ def diagnosed(
     question: Question, whole: Turn, *, partial: bool, all_errors: bool
 ) -> tuple[Trail | None, bool, list[Wrong]]:
     """Return the marks of what could be read, whether that is all, and what is wrong, the first first."""
-    attempt, lenient = Attempt(question, question.network, whole), question.lenient
-    if any(_is_in_thought(thread, question) for thread in attempt.threads):
-        network, lenient = question.spoken
-        attempt = Attempt(question, network, whole)
-    second = Attempt(question, lenient, whole) if question.kind != "tool_call" else attempt
+    attempt = Attempt(question, question.network, whole)
+    second = Attempt(question, question.lenient, whole) if question.kind != "tool_call" else attempt
     trail = second.simulation.accepted()
     complete = not isinstance(trail, bool)
     if isinstance(trail, bool):
@@ -269,12 +266,6 @@ def _missing(attempt: Attempt, place: int) -> str | None:
     wanted = "" if further.simulation.failure is not None else expected_by(further.threads)[0]
     keys = [word[1:-1] for word in wanted.split(", ") if _KEY.fullmatch(word)]
     return f"the key {' or '.join(keys)} is missing" if keys else None
-
-
-def _is_in_thought(thread: Thread, question: Question) -> bool:
-    """Return whether a thread reads the text of a thought, as all of a text may be that lacks its end."""
-    owner = thread.node.owner
-    return thread.node.kind is NodeKind.PATTERN and question.slots.meaning(owner) in question.slots.thoughts
 
 
 def _is_broken(thread: Thread) -> bool:

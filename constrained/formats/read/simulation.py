@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -373,9 +374,9 @@ class Set:
 
     `run`: finds characters that change nothing, native readers aside.  `readers`: how many there are of these; `alone`:
     there is one, and nothing else.  `deep`: its stacks are to be cut; `cut`: what it becomes then, and the frame cut
-    off.  `uncut`: what it becomes with a frame as its bottom.  `stretches`: by their first two characters, texts that it
-    has read and what they made of it, as one step: the signs between two values, or a blank in a text that may end there
-    and the letter behind it; where no readers are in it.
+    off.  `uncut`: what it becomes with a frame as its bottom.  `stretches`: by their first two characters, texts that
+    it has read and what they made of it, as one step: the signs between two values, or a blank in a text that may end
+    there and the letter behind it; where no readers are in it.
     """
 
     __slots__ = ("shapes", "run", "stretches", "readers", "alone", "deep", "cut", "uncut", "steps", "tokens")
@@ -808,8 +809,8 @@ class Simulation:
             return
         if len(start.stretches) >= MOST_STEPS:
             return
-        sources: list[Trail | None] = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in start.shapes}]
-        trails, readers = sources, ()
+        sources = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in start.shapes}]
+        trails, readers = list[Trail | None](sources), tuple[Any, ...]()
         for at, step in acts:
             trails, readers = step.marked(trails, at, []), step.readers or ()
         start.stretches[text[:2]] = text, step_of(start, sources, then, [*readers], trails, 0)
@@ -831,23 +832,23 @@ class Simulation:
         ends.
         """
         became = dict(enumerate(outcomes or (False,) * current.readers))
-        step = self._learned(current, lambda slow, before: slow.by_character(before, char, became))
-        if len(current.steps) < MOST_STEPS:
-            current.steps[(char, outcomes) if outcomes else char] = step
-        return step
+        key: Any = (char, outcomes) if outcomes else char
+        return self._learned(current.steps, key, current, lambda slow, set_: slow.by_character(set_, char, became))
 
-    def _learned(self, current: Set, stepped: Callable[[Step, list[Thread]], list[Thread]]) -> Transition | None:
+    def _learned(
+        self, known: dict[Any, Transition | None], key: Any, current: Set, step: Callable[[Step, list[Thread]], Any]
+    ) -> Transition | None:
         sources = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in current.shapes}]
         before = [Thread(node, state, frame, sources[trail]) for node, state, frame, trail in current.shapes]
-        try:
-            after = stepped(self._step(), before)
-            if not after:
-                return None
-            shapes, readers, trails = numbered(after)
-            then = self._known.set_of(shapes)
-        except Beyond:
-            return None
-        return step_of(current, sources, then, readers, trails, self.place)
+        found = None
+        with suppress(Beyond):
+            after = step(self._step(), before)
+            if after:
+                shapes, readers, trails = numbered(after)
+                found = step_of(current, sources, self._known.set_of(shapes), readers, trails, self.place)
+        if len(known) < MOST_STEPS:
+            known[key] = found
+        return found
 
     # -- one step ------------------------------------------------------------------------------------------------------
 
@@ -861,7 +862,12 @@ class Simulation:
         """Read a special token."""
         if self.failure is not None:
             return
-        step = self._set.tokens.get(name) or self._token_step(name)
+        current = self._set
+        if name in current.tokens:
+            step = current.tokens[name]
+        else:
+            spend(100)
+            step = self._learned(current.tokens, name, current, lambda slow, before: slow.by_token(before, name))
         if step is not None:
             self._set, self._readers = step.then, self._acted(step, self.place, self._readers)
             if step.then.deep:
@@ -876,17 +882,6 @@ class Simulation:
             self.feed_token(name)
         else:
             self._advance(after, name, is_token=True)
-
-    def _token_step(self, name: str) -> Transition | None:
-        """Return what a token does to the set, if that can be learned."""
-        current = self._set
-        if name in current.tokens:
-            return None
-        spend(100)
-        step = self._learned(current, lambda slow, before: slow.by_token(before, name))
-        if len(current.tokens) < MOST_STEPS:
-            current.tokens[name] = step
-        return step
 
     def accepted(self) -> Trail | bool | None:
         """Return the marks of the best reading that is complete here; False where there is none."""
