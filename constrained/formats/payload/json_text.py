@@ -106,7 +106,7 @@ class JsonReader(ValueReader):
             self._tree.put("".join(self._pieces))
         return super().partial()
 
-    def _skip(self, text: str, at: int, end: int) -> int:
+    def _gap(self, text: str, at: int, end: int) -> int:
         return end_of(self._spaces, text, at, end)
 
     # -- values --------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class JsonReader(ValueReader):
         return self._value(text, at, end)
 
     def _value(self, text: str, at: int, end: int) -> int:
-        at = self._skip(text, at, end)
+        at = self._gap(text, at, end)
         if at == end:
             return at
         char = text[at]
@@ -139,20 +139,14 @@ class JsonReader(ValueReader):
             raise self._fault(at, f"{char!r} begins no JSON value")
         return at + 1
 
-    def _value_or_end(self, text: str, at: int, end: int) -> int:
-        at = self._skip(text, at, end)
-        if at < end and text[at] == "]":
-            return self._end(at + 1)
-        return self._value(text, at, end)
-
     def _key_or_end(self, text: str, at: int, end: int) -> int:
-        at = self._skip(text, at, end)
+        at = self._gap(text, at, end)
         if at < end and text[at] == "}":
-            return self._end(at + 1)
+            return self._end(at)
         return self._key(text, at, end)
 
     def _key(self, text: str, at: int, end: int) -> int:
-        at = self._skip(text, at, end)
+        at = self._gap(text, at, end)
         if at == end:
             return at
         if text[at] != '"':
@@ -161,44 +155,11 @@ class JsonReader(ValueReader):
         self._open_string(key=True)
         return at + 1
 
-    def _colon(self, text: str, at: int, end: int) -> int:
-        at = self._skip(text, at, end)
-        if at == end:
-            return at
-        if text[at] != ":":
-            raise self._unexpected(text, at)
-        self._go(self._value, "a value")
-        return at + 1
-
-    def _after(self, text: str, at: int, end: int) -> int:
-        at = self._skip(text, at, end)
-        if at == end:
-            return at
-        inside_list = isinstance(self._tree.containers[-1], list)
-        if text[at] == ",":
-            if inside_list:
-                self._go(self._value, "a value")
-            else:
-                self._tree.keys[-1] = None
-                self._go(self._key, "a key in double quotes")
-            return at + 1
-        if text[at] == ("]" if inside_list else "}"):
-            return self._end(at + 1)
-        raise self._unexpected(text, at)
-
-    def _end(self, at: int) -> int:
-        if self._tree.close():
-            self.done, self.expected = True, ""
+    def _next(self) -> None:
+        if isinstance(self._tree.containers[-1], list):
+            self._go(self._value, "a value")
         else:
-            self._finished()
-        return at
-
-    def _put(self, value: Any) -> None:
-        self._tree.put(value)
-        self._finished()
-
-    def _finished(self) -> None:
-        self._go(self._after, "',' or ']'" if isinstance(self._tree.containers[-1], list) else "',' or '}'")
+            self._go(self._key, "a key in double quotes")
 
     # -- words and numbers ---------------------------------------------------------------------------------------------
 

@@ -157,10 +157,10 @@ class KeywordsReader(ValueReader):
         self._tree.open(container)
         self._kinds.append(kind)
         self._commas.append(False)
-        self._next()
+        self._begun()
 
-    def _next(self) -> None:
-        """Expect the next member of the innermost container, or its end."""
+    def _begun(self) -> None:
+        """Expect a member of the innermost container, or its end."""
         kind = self._kinds[-1]
         if kind == _CALL:
             self._go(self._name_or_end, _FIRST)
@@ -199,18 +199,6 @@ class KeywordsReader(ValueReader):
     def _equals(self, text: str, at: int, end: int) -> int:
         return self._sign_then_value("=", text, at, end)
 
-    def _colon(self, text: str, at: int, end: int) -> int:
-        return self._sign_then_value(":", text, at, end)
-
-    def _sign_then_value(self, sign: str, text: str, at: int, end: int) -> int:
-        at = self._gap(text, at, end)
-        if at == end:
-            return at
-        if text[at] != sign:
-            raise self._unexpected(text, at)
-        self._go(self._value, "a value")
-        return at + 1
-
     def _key_or_end(self, text: str, at: int, end: int) -> int:
         at = self._gap(text, at, end)
         if at == end:
@@ -225,44 +213,21 @@ class KeywordsReader(ValueReader):
             return self._open_word(at)
         raise self._fault(at, f"{text[at]!r} cannot stand here: keys are strings")
 
-    def _value_or_end(self, text: str, at: int, end: int) -> int:
-        at = self._gap(text, at, end)
-        if at < end and text[at] == _CLOSING[self._kinds[-1]]:
-            return self._end(at)
-        return self._value(text, at, end)
+    @property
+    def _closing(self) -> str:
+        return _CLOSING[self._kinds[-1]]
 
     def _end(self, at: int) -> int:
-        kind, comma = self._kinds.pop(), self._commas.pop()
-        container = self._tree.containers[-1]
-        if self._tree.close():
-            self.done, self.expected = True, ""
-            return at + 1
+        kind, comma, container = self._kinds.pop(), self._commas.pop(), self._tree.containers[-1]
+        after = super()._end(at)
         if kind == _GROUP and container and not comma:
             parent = self._tree.containers[-1]
             parent[-1 if isinstance(parent, list) else self._tree.keys[-1]] = container[0]
-        self._finished()
-        return at + 1
+        return after
 
-    def _after(self, text: str, at: int, end: int) -> int:
-        at = self._gap(text, at, end)
-        if at == end:
-            return at
-        if text[at] == ",":
-            self._commas[-1] = True
-            if not isinstance(self._tree.containers[-1], list):
-                self._tree.keys[-1] = None
-            self._next()
-            return at + 1
-        if text[at] != _CLOSING[self._kinds[-1]]:
-            raise self._unexpected(text, at)
-        return self._end(at)
-
-    def _finished(self) -> None:
-        self._go(self._after, f"',' or {_CLOSING[self._kinds[-1]]!r}")
-
-    def _put(self, value: Any) -> None:
-        self._tree.put(value)
-        self._finished()
+    def _next(self) -> None:
+        self._commas[-1] = True
+        self._begun()
 
     # -- values --------------------------------------------------------------------------------------------------------
 

@@ -132,6 +132,69 @@ class ValueReader:
     def _go(self, step: Step, expected: str) -> None:
         self._step, self.expected = step, expected
 
+    # -- containers ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _closing(self) -> str:
+        """The sign that ends the innermost container."""
+        return "]" if isinstance(self._tree.containers[-1], list) else "}"
+
+    def _gap(self, text: str, at: int, end: int) -> int:
+        """Return where white space ends."""
+        raise NotImplementedError
+
+    def _value(self, text: str, at: int, end: int) -> int:
+        raise NotImplementedError
+
+    def _next(self) -> None:
+        """Expect the next member of the innermost container, behind a comma."""
+        raise NotImplementedError
+
+    def _value_or_end(self, text: str, at: int, end: int) -> int:
+        at = self._gap(text, at, end)
+        if at < end and text[at] == self._closing:
+            return self._end(at)
+        return self._value(text, at, end)
+
+    def _sign_then_value(self, sign: str, text: str, at: int, end: int) -> int:
+        at = self._gap(text, at, end)
+        if at == end:
+            return at
+        if text[at] != sign:
+            raise self._unexpected(text, at)
+        self._go(self._value, "a value")
+        return at + 1
+
+    def _colon(self, text: str, at: int, end: int) -> int:
+        return self._sign_then_value(":", text, at, end)
+
+    def _after(self, text: str, at: int, end: int) -> int:
+        at = self._gap(text, at, end)
+        if at == end:
+            return at
+        if text[at] == ",":
+            if not isinstance(self._tree.containers[-1], list):
+                self._tree.keys[-1] = None
+            self._next()
+            return at + 1
+        if text[at] != self._closing:
+            raise self._unexpected(text, at)
+        return self._end(at)
+
+    def _end(self, at: int) -> int:
+        if self._tree.close():
+            self.done, self.expected = True, ""
+        else:
+            self._finished()
+        return at + 1
+
+    def _put(self, value: Any) -> None:
+        self._tree.put(value)
+        self._finished()
+
+    def _finished(self) -> None:
+        self._go(self._after, f"',' or {self._closing!r}")
+
 
 def end_of(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:
     """Return where a run of characters ends that begins at a place, which may be empty."""
