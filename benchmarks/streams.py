@@ -151,8 +151,8 @@ def turns(chat: ChatFormat, size: int) -> Iterator[tuple[str, str, str]]:
         quoted = "".join(chat.write_call("write", call.arguments, [TOOL]) for call in calls)
         for stop in sorted(chat.stop, key=len):
             quoted = quoted.removesuffix(stop)
-        for what, thought in (("thought", words), ("quoted", f"Not {quoted}\n{words}")):
-            for message in (Message("It rains.", thoughts={kind: thought}), Message("", calls, thoughts={kind: thought})):
+        for what, thought in (("thought", {kind: words}), ("quoted", {kind: f"Not {quoted}\n{words}"})):
+            for message in (Message("It rains.", thoughts=thought), Message("", calls, thoughts=thought)):
                 try:
                     yield what, chat.write(message, [TOOL]), words
                 except ConstrainedError:  # a format may have thoughts before calls alone, or none that quote a call
