@@ -1,5 +1,6 @@
 """The site: `make docs`, or ``sphinx-build -W docs build/docs``."""
 
+import inspect
 import re
 
 import constrained
@@ -9,7 +10,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 html_theme, html_title = "furo", "constrained"
 html_static_path = ["_static"]
-html_css_files = ["wide.css"]  # tables and code scroll inside the page
+html_css_files, html_show_copyright = ["wide.css"], False  # tables and drawings scroll inside the page
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 myst_heading_anchors = 3
@@ -26,14 +27,52 @@ def _without_links_to_sources(app, name, source):
 
 
 def _as_written(app, what, name, obj, options, lines):
-    """Docstrings here are plain text: paragraphs, `names`, indented or prompted examples."""
+    """Docstrings here are plain text: paragraphs, what parameters mean, `names`, indented or prompted examples."""
+    known = _parameters(obj) if what in ("function", "method") else {}
     paragraphs, lines[:] = "\n".join(lines).strip("\n").split("\n\n"), []
     for paragraph in paragraphs:
-        rows = paragraph.split("\n")
-        if rows[0].startswith(">>>") or any(row.startswith("  ") for row in rows):
-            lines += ["::", "", *("    " + row for row in rows), ""]
-        else:
-            lines += [*("| " + _escaped(row) for row in rows), ""]
+        if re.match(">>>|  ", paragraph) or "\n  " in paragraph:
+            lines += ["::", "", *("    " + row for row in paragraph.split("\n")), ""]
+            continue
+        paragraph = re.sub(MEANT, lambda found: _meant(found, known), paragraph).strip()
+        rows = re.sub(r"\n(?![\w, ]+: )", " ", paragraph).split("\n")
+        lines += [*("| " + _escaped(row.strip()) for row in rows if row.strip()), ""]
+    if known:
+        lines += [".. list-table::", "   :header-rows: 1", "", "   * - Parameter", "     - Meaning"]
+        for (name, kind), meaning in known.values():
+            lines += [f"   * - | {name}", f"       | {kind}", f"     - {meaning}"]
+        lines.append("")
+
+
+# "name: what it means", at the start of a line or of a sentence, up to the next one or to "Raises: …" and its like.
+START = r"(?:^|(?<=\. )|(?<=\.  ))"
+MEANT = re.compile(rf"{START}((?:\w+, )*[a-z]\w*): ((?s:.+?))(?=\s*(?:\Z|{START}(?:\w+, )*\w+: ))", re.MULTILINE)
+
+
+def _meant(found, known):
+    """Put what a docstring says of parameters into their rows; return what is left of the text."""
+    names = found[1].split(", ")
+    if not set(names) <= known.keys():
+        return found[0]
+    for name in names:
+        known[name][1] = _escaped(" ".join(found[2].split()))
+    return ""
+
+
+def _parameters(obj):
+    """Return parameter → its row: (name, type and default), meaning."""
+    try:
+        found = inspect.signature(obj).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return {one.name: [(f"``{stars.get(one.kind, '')}{one.name}``", _typed(one)), ""]
+            for one in found if one.name not in ("self", "cls")}
+
+
+def _typed(one):
+    default = "" if one.default is one.empty else f" = ``{one.default!r}``"
+    return ("" if one.annotation is one.empty else f"``{one.annotation}``") + default
 
 
 def _escaped(row):

@@ -120,7 +120,10 @@ class Server:
 
         async def route(request: Request) -> Response:
             context = playground.Context(self._chat.engine.vocabulary, self._chat.limits.deadline)
-            return JSONResponse(await asyncio.to_thread(answer, await self._body(request), context))
+            try:
+                return JSONResponse(await asyncio.to_thread(answer, await self._body(request), context))
+            except c.ConstrainedError as error:
+                raise BadRequest(str(error)) from error
 
         return route
 

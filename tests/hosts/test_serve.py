@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+import urllib.error
 import urllib.request
 
 import jsonschema
@@ -355,3 +356,11 @@ def test_what_runs_is_told(served, client):
     assert [model.id for model in client.models.list()] == ["embedded"]
     assert json.load(urllib.request.urlopen(f"{served}/health")) == {"status": "ok"}
     assert _metric(served, "constrained_tokens_total") > 0
+
+
+def test_a_question_of_the_page_that_has_no_answer_is_the_clients_fault(served):
+    data = json.dumps({"format": "hermes", "text": "<tool_call>\n{]"}).encode()
+    asked = urllib.request.Request(f"{served}/playground/next", data, {"Content-Type": "application/json"})
+    with pytest.raises(urllib.error.HTTPError) as found:
+        urllib.request.urlopen(asked)
+    assert found.value.code == 400 and "not allowed at byte" in json.load(found.value)["error"]["message"]
