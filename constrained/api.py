@@ -104,8 +104,7 @@ class Constraint(CompiledGrammar):
         self, path: str | os.PathLike[str], *,
         formats: Mapping[str, ChatFormat] | None = None,
     ) -> None:
-        """Write the constraint into a file: the calls that made its grammar, fingerprints, and the places that `warm`
-        has visited.
+        """Write the constraint into a file: the calls that made its grammar, and fingerprints.
 
         formats: formats of one's own that the grammar is of, by name; `load` needs them too.
         Raises: GrammarError: the grammar was made by hand, or of what JSON does not hold.  OSError.
@@ -123,7 +122,7 @@ class Constraint(CompiledGrammar):
 
         vocabulary: the one that it was saved with, or its tokenizer.  options: the bounds of `compile`; those of the
         file's writer do not count.
-        Cost: a compile.  `warm` begins with the places that were saved.
+        Cost: a compile.
         Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.
         ConstrainedError: the file holds no constraint.
         """

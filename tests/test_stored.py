@@ -235,36 +235,19 @@ def test_warming_changes_no_mask_and_can_be_interrupted(name, kernel):
 
 def test_warming_ends_where_nothing_is_new_and_needs_a_bound():
     constraint = c.compile(NUMBER, VOCABULARY)
-    assert constraint.warm(10) == 5
+    assert constraint.warm(10) == 2
     assert constraint.warm(10) == 0
     for wrong in ({}, {"seconds": -1}, {"states": True}, {"seconds": float("nan")}):
         with pytest.raises(c.ConstrainedError, match="cannot warm for"):
             constraint.warm(**wrong)
 
 
-NESTED = {
-    "type": "object",
-    "properties": {
-        "zone": {"$ref": "#/$defs/zone"},
-        "id": {"type": "string", "pattern": "^[0-9]{3}$"},
-        "list": {"type": "array", "items": {"type": "object", "properties": {"kind": {"enum": ["b", "a"]}, "a": {}}}},
-        "count": {"type": "integer", "minimum": 7},
-        "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
-    },
-    "$defs": {"zone": {"type": "object", "properties": {"name": {"type": "string"}, "big": {"type": "boolean"}}}},
-}
-
-
 @pytest.mark.parametrize("kernel", ["compiled", "plain"])
-@pytest.mark.parametrize("whitespace", ["flexible", "compact"])
-def test_a_typical_text_has_the_keys_in_the_order_of_the_schema(whitespace, kernel):
-    constraint = c.compile(c.Grammar.from_json_schema(NESTED, whitespace=whitespace), VOCABULARY, kernel=kernel)
+def test_warming_reads_a_shortest_word(kernel):
+    schema = {"type": "object", "properties": {"id": {"type": "string", "pattern": "^[0-9]{3}$"}}, "required": ["id"]}
+    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), VOCABULARY, kernel=kernel)
     constraint.warm(states=80)
-    reached = constraint._warming()._cursor.text()
-    wanted = (b'{"zone": {"name": "", "big": false}, "id": "000", "list": [{"kind": "a", "a": {}}], "count": 7, "next": '
-              b'{"zone": ')
-    wanted = wanted if whitespace == "flexible" else wanted.replace(b" ", b"")
-    assert wanted[:61] == reached[:61], reached
+    assert constraint._warming()._cursor.text() == b'{"id":"000"}'
 
 
 @pytest.mark.parametrize("name", GRAMMARS)

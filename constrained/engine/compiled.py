@@ -348,8 +348,7 @@ class CompiledGrammar:
     def warm(
         self, seconds: float | None = None, *, states: int | None = None, cancelled: Callable[[], bool] | None = None
     ) -> int:
-        """Make the masks along a typical text of the grammar's schemas, then what all masks are made of; return how
-        many states were visited.
+        """Make the masks along a shortest word, then what all masks are made of; return how many states were visited.
 
         It ends after so many seconds or states, when `cancelled()` is true, or when nothing is left or would fit into
         the cache; a further call goes on from there.  For a server: in a thread of its own, while the model computes.

@@ -1,7 +1,7 @@
 """Work before it is needed, at compile and on request.
 
     probe_cost  a cost probe: short seeded walks, so that a grammar over the limit fails at compile
-    Warming     the masks that a generation will likely ask for, `Constraint.warm`
+    Warming     the masks that a generation will likely ask for, what `warm` of a constraint does
 
 `compile` makes no masks ahead by itself. PERF: with the parts of each schema's masks made at compile, nearest first, a
 step took 0.77 on average, the slowest step of a schema 0.12 instead of 0.17 ms, and the whole request 1.28 times as
@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Iterator, Set
 from dataclasses import replace
-from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,7 +22,7 @@ import numpy.typing as npt
 
 from constrained.engine.matcher import Matcher
 from constrained.engine.plain import PlainKernel
-from constrained.errors import ConstrainedError, LimitExceeded, Rejected, VocabularyError, shown
+from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
 from constrained.grammar import Grammar
 from constrained.grammar.ir import Embedded, Pattern, Rule, Symbol
 from constrained.work import NO_LIMIT, Budget, Preempted, begin, metered, thread
@@ -264,155 +262,10 @@ def _bits_of(word: Any) -> list[int]:
 
 
 # ======================================================================================================================
-# A typical text of a grammar with schemas: its objects have their keys in the order of the schema, short values, and
-# one item per list.
-#
-# Models write most objects so: of 2,305 pairs of neighbouring keys in the instances of 300 real schemas 97 % are
-# neighbours in the schema.
-#
-# Bytes are only written where the kernel takes them, so that the text is the beginning of a word, whatever the grammar.
-# Tested in tests/test_stored.py.
-# ======================================================================================================================
-
-_LONGEST = 4_000  # bytes of a text
-_LONGEST_VALUE = 100
-_DEEPEST = 6  # containers inside containers, before they are closed as soon as they may be
-_MOST_PARTS = 20_000  # of the schemas that are looked at
-_ENDS = b",}] \n"
-_TEXT_RANK = [(byte in _ENDS, byte in b"\\\t\r", not chr(byte).isalnum(), byte) for byte in range(256)]
-
-Following = Mapping[tuple[str, str], Mapping[str, None]]
-
-
-def following_keys(sources: Iterator[Any]) -> Following:
-    """Return the keys that follow a key in an object, in order, by the key whose value the object (or a list of them)
-    is, and the key before; "" stands for none.
-    """
-    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for source in sources:
-        todo: list[tuple[str, Any]] = [("", source)]
-        for context, part in islice(_growing(todo), _MOST_PARTS):
-            if isinstance(part, Mapping):
-                for names in _named(part, source):
-                    for one, other in pairwise(["", *names]):
-                        found[context, one].setdefault(other)
-                for keyword, inside in part.items():
-                    named = keyword == "properties" and isinstance(inside, Mapping)
-                    todo += inside.items() if named else [("", inside)]
-            elif isinstance(part, (list, tuple)):
-                todo += [("", inside) for inside in part]
-    return found
-
-
-def _growing(parts: list[Any]) -> Iterator[Any]:
-    yield from parts
-
-
-def _named(schema: Mapping[str, Any], source: Any, depth: int = 0) -> Iterator[list[str]]:
-    """Yield the names of the objects that a schema describes, or of those in its lists, a few references on."""
-    properties = schema.get("properties")
-    if isinstance(properties, Mapping):
-        yield list(map(str, properties))
-    if depth < _DEEPEST:
-        inner = [_referred(schema.get("$ref"), source), schema.get("items")]
-        for keyword in ("allOf", "anyOf", "oneOf"):
-            parts = schema.get(keyword)
-            inner += parts[:_DEEPEST] if isinstance(parts, list) else []
-        for part in inner:
-            if isinstance(part, Mapping):
-                yield from _named(part, source, depth + 1)
-
-
-def _referred(pointer: Any, source: Any) -> Any:
-    """Return what a reference into the same document means, None if there is nothing such."""
-    if not isinstance(pointer, str) or not pointer.startswith("#/"):
-        return None
-    at = source[0] if isinstance(source, tuple) and source else source
-    for step in pointer[2:].split("/"):
-        at = at.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(at, Mapping) else None
-    return at
-
-
-class TypicalText:
-    """The text while it is written: `step` and `next_bytes` are the kernel's.
-
-    Invariant: `state` is the state behind `text`.
-    """
-
-    def __init__(
-        self, state: int, step: Callable[[int, bytes], int], next_bytes: Callable[[int], bytes], following: Following
-    ) -> None:
-        self.text, self.state = b"", state
-        self._step, self._next_bytes, self._following = step, next_bytes, following
-        self._open: list[list[str] | None] = []  # of each object the key it belongs to and its last key, None: a list
-
-    def write(self, over: Callable[[], bool]) -> bytes:
-        """Return the text, as far as one was found before it was over."""
-        key, going = "", self._value("")
-        while going and self._open and len(self.text) < _LONGEST and not over():
-            top = self._open[-1]
-            names = self._following.get((top[0], top[1]), ()) if top is not None else ()
-            fresh = self.text.endswith((b"{", b"["))
-            if top is None:
-                going = self._value(key) if fresh and len(self._open) <= _DEEPEST else self._close(b"]")
-                continue
-            name = next((name for name in names if self._member(name, fresh=fresh)), None)
-            if name is None:
-                going = self._close(b"}")
-            else:
-                top[1] = key = name
-                going = self._value(name)
-        return self.text
-
-    def _put(self, piece: bytes) -> bool:
-        """Write a piece, if it may come."""
-        state = self._step(self.state, piece)
-        if state <= 0:
-            return False
-        self.text, self.state = self.text + piece, state
-        return True
-
-    def _member(self, name: str, *, fresh: bool) -> bool:
-        key = b'"' + name.encode("utf-8", "replace") + b'"'
-        commas, colons = ((b"",) if fresh else (b", ", b",")), (b": ", b":")
-        return any(self._put(comma + key + colon) for colon in colons for comma in commas)
-
-    def _close(self, bracket: bytes) -> bool:
-        del self._open[-1]
-        return self._put(bracket)
-
-    def _value(self, key: str) -> bool:
-        """Write a value, of a container its beginning."""
-        deep = len(self._open) >= _DEEPEST
-        if not deep and self._put(b"{"):
-            self._open.append([key, ""])
-        elif not deep and self._put(b"["):
-            self._open.append(None)
-        elif self._put(b'"'):
-            return self._rest(b'"')
-        else:
-            return self._rest(b"")
-        return True
-
-    def _rest(self, quote: bytes) -> bool:
-        """Write the rest of a string, or a number or word."""
-        for count in range(_LONGEST_VALUE):
-            if quote and self._put(quote):
-                return True
-            likely = self._next_bytes(self.state)
-            if not quote and count and (not likely or any(byte in _ENDS for byte in likely)):
-                return True
-            byte = min(likely, key=_TEXT_RANK.__getitem__, default=None)
-            if byte is None or not self._put(bytes((byte,))):
-                return False
-        return False
-
-
-# ======================================================================================================================
 # Warming: the masks that a generation will likely ask for, made when there is time.
 #
-# First those along a typical text, then the parts that all masks are put together of, see `Preparation`.  Refused: a
-# search for other likely texts, which made the average step behind it 4 % quicker and warming take three times as long.
+# First those along a shortest word, in which each object has the keys that it must have, then the parts that all masks
+# are put together of, see `Preparation`.
 #
 # Between masks other threads may run; one that waits for the kernel while a mask takes long ends the call, and the next
 # one goes on from there.  What is learned is in the kernel, within its bound.  The work counts against a budget of its
@@ -424,9 +277,9 @@ _SHARE = 8  # part of a constraint's units that the text, or one part, may take
 
 
 class Warming:
-    """What `Constraint.warm` has done in the present kernel, and what it goes on with.
+    """What `warm` of a constraint has done in the present kernel, and what it goes on with.
 
-    Invariant: `_cursor` stands behind those tokens of the typical text that `_tokens` lacks.
+    Invariant: `_cursor` stands behind those tokens of the shortest word that `_tokens` lacks.
     """
 
     def __init__(self, constraint: CompiledGrammar) -> None:
@@ -465,7 +318,7 @@ class Warming:
         self._cursor.charge(self._constraint.options.budget())
         kernel = self._cursor._kernel
         self._preparation = preparation(self._constraint, kernel)
-        self._tokens: list[int] | None = None  # of the typical text that are still to be read, the next one last
+        self._tokens: list[int] | None = None  # of the shortest word that are still to be read, the next one last
         self._masked = set[int]()
         self._row = np.zeros((1, self._constraint.vocabulary.words), np.int32)
         self._patient = self._constraint.options.budget()  # of masks: others need not wait for one that takes long
@@ -473,11 +326,11 @@ class Warming:
         self._kernel = kernel  # last: a call that is broken off here is as good as none
 
     def _read_text(self, over: Callable[[], bool]) -> bool:
-        """Visit the states along a typical text; say whether there is time left for more."""
+        """Visit the states along a shortest word; say whether there is time left for more."""
         try:
             with metered(self._budget()):
                 if self._tokens is None:
-                    self._tokens = self._typical(over)[::-1]
+                    self._tokens = self._cursor.shortest_completion()[::-1]
                     self._mask()
                 rest = time.monotonic()
                 while self._tokens and self._has_room():
@@ -504,15 +357,6 @@ class Warming:
                 pass  # too much work here; elsewhere may be less
             prepared += 1
 
-    def _typical(self, over: Callable[[], bool]) -> list[int]:
-        kernel = self._kernel
-        following = following_keys(_sources(self._constraint))
-        text = TypicalText(self._cursor._last[0], kernel.step_bytes, kernel.next_bytes, following).write(over)
-        try:
-            return list(self._constraint.vocabulary.tokenize(text)) if text else []
-        except VocabularyError:
-            return []
-
     def _budget(self) -> Budget:
         """Return what the text, or one part, may take."""
         most = self._constraint.options.max_work
@@ -538,10 +382,3 @@ def preparation(constraint: CompiledGrammar, kernel: Any) -> Any:
     from constrained.engine.kernel._kernel import Preparation
 
     return Preparation(kernel, constraint._root)
-
-
-def _sources(constraint: CompiledGrammar) -> Iterator[Any]:
-    """Yield the schemas of a grammar, each with the documents that it may refer to."""
-    machines = [symbol.machine for symbol in constraint.grammar.symbols() if isinstance(symbol, Embedded)]
-    machines += [inner for machine in machines for inner in getattr(machine, "machines", ())]
-    return (getattr(machine, "source", ()) for machine in machines)

@@ -1,4 +1,4 @@
-"""What serving engines use: requests → constraints, a cursor for each request, work ahead.
+"""What serving engines use: requests → constraints, a cursor for each request.
 
 **Requests** come as text, from strangers: a kind and what it is about.  The same is found again.
 
@@ -13,34 +13,17 @@ blanks loses a request.  `budget` beside any of them is for the engine: see `bud
 Whatever goes wrong in one request may not end the engine that serves the others: where a mask or a step takes too much
 work, or fails, the request is told to stop, and the log says why; it never goes on without its grammar.
 
-**A warmer** works ahead, in a thread of its own, while the model computes.
-
-    warmer = Warmer()
-    warmer.add(constraint)          # of a request that is new; returns at once
-
-What it does is `Constraint.warm`, a few milliseconds at a time, of each constraint in turn and the newest first, and
-between two such slices it rests for as long: requests want the interpreter too.  A request that waits for what the
-thread holds is let in after a millisecond or two, see `prepare`.  Only memory that constraints share grows, within
-its bound; a constraint that nobody holds any more is left.  Refused: several threads, as one kernel works for one
-thread at a time.
-
-Tested in tests/hosts/test_servers.py, against fresh matchers, and test_warming.py; measured by
-`python -m constrained.benchmarks.ahead`.
+Tested in tests/hosts/test_servers.py, against fresh matchers.
 """
 
 from __future__ import annotations
 
-import atexit
 import json
 import logging
-import os
-import threading
-import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from threading import Lock
 from typing import Any
-from weakref import WeakSet, ref
 
 import numpy as np
 
@@ -148,12 +131,11 @@ def _json(text: Any, name: str) -> Any:
 class Requests:
     """The constraints of an engine, by what was asked for; those that were asked for last are kept.
 
-    warmer: works ahead for those that are new.
     Bounds: `_KEPT` constraints, and `_KEPT_BYTES` of what asked for them.
     """
 
-    def __init__(self, vocabulary: Vocabulary, warmer: Warmer | None = None) -> None:
-        self.vocabulary, self._warmer = vocabulary, warmer
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
         self._known: OrderedDict[bytes, CompiledGrammar] = OrderedDict()
         self._bytes = 0  # of all keys
         self._lock = Lock()
@@ -170,8 +152,6 @@ class Requests:
                 self._known.move_to_end(key)
                 return found
         made = compile_grammar(grammar_of(asked), self.vocabulary)
-        if self._warmer is not None:
-            self._warmer.add(made)
         if key is not None and len(key) <= _KEPT_BYTES >> 2:
             self._keep(key, made)
         return made
@@ -355,120 +335,3 @@ def _clear(words: np.ndarray[Any, np.dtype[np.uint32]], tokens: Collection[int])
     for token in tokens:
         if token >> 5 < len(words):
             words[token >> 5] &= ~np.uint32(1 << (token & 31))
-
-
-# -- work ahead --------------------------------------------------------------------------------------------------------
-
-
-SLICE = 0.003  # seconds of work at a time
-_open: WeakSet[Warmer] = WeakSet()
-
-
-class Warmer:
-    """A thread that warms constraints; it begins with the first one and ends with `close`, or the process.
-
-    share: part of the time in which it works, 0 < share <= 1.  seconds: most that it works for one constraint.
-    Threads: safe.  Processes: the child of a fork has none until its first `add`.
-    Raises: ConstrainedError: share or seconds are no numbers in these ranges.
-    """
-
-    def __init__(self, *, share: float = 0.5, seconds: float = 1.0) -> None:
-        numbers = all(type(value) in (int, float) for value in (share, seconds))
-        if not numbers or not 0 < share <= 1 or not seconds > 0:
-            raise ConstrainedError(
-                f"a Warmer with share {shown(share)} and seconds {shown(seconds)}",
-                because="it works for a share of the time, and so many seconds for each constraint",
-                instead="Warmer(share=0.5, seconds=1.0)",
-            )
-        self._rest, self._seconds = (1 - share) / share, seconds
-        self._begin()
-        _open.add(self)
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._changed = threading.Condition()
-        self._todo: deque[tuple[ref[CompiledGrammar], float]] = deque()  # newest first, and the seconds left to each
-        self._thread: threading.Thread | None = None
-        self._working, self._closed = False, False
-
-    def add(self, constraint: CompiledGrammar) -> None:
-        """Warm a constraint, as soon as the one that is worked for has had its turn.
-
-        Raises: ConstrainedError: it is no constraint, or the warmer is closed.
-        """
-        if not isinstance(constraint, CompiledGrammar):
-            raise ConstrainedError(f"not a constraint: {shown(constraint)}", instead="compile(grammar, vocabulary)")
-        if self._process != os.getpid():
-            self._begin()
-        with self._changed:
-            if self._closed:
-                raise ConstrainedError("the warmer is closed")
-            self._todo.appendleft((ref(constraint), self._seconds))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="constrained-warmer", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is left to do; say whether it is so."""
-        if self._process != os.getpid():
-            return True
-        with self._changed:
-            return self._changed.wait_for(lambda: self._closed or not (self._todo or self._working), timeout)
-
-    def close(self) -> None:
-        """End the thread, after the slice that it is at; what was learned stays."""
-        if self._process != os.getpid():
-            return
-        with self._changed:
-            self._closed, thread = True, self._thread
-            self._changed.notify_all()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-
-    def __enter__(self) -> Warmer:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def _work(self) -> None:
-        while (taken := self._take()) is not None:
-            constraint, left = taken
-            began = time.monotonic()
-            if constraint is not None and _goes_on(constraint):
-                left -= time.monotonic() - began
-                if left > 0:
-                    with self._changed:
-                        self._todo.append((ref(constraint), left))
-            del constraint, taken  # nobody is kept alive here
-            with self._changed:
-                self._working = False
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._closed, (time.monotonic() - began) * self._rest)
-
-    def _take(self) -> tuple[CompiledGrammar | None, float] | None:
-        """Return whose turn it is, once there is one; None where there will be no more."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._todo)
-            if self._closed:
-                return None
-            self._working = True
-            constraint, left = self._todo.popleft()
-            return constraint(), left
-
-
-def _goes_on(constraint: CompiledGrammar) -> bool:
-    """Warm a constraint for a slice; say whether there may be more to do."""
-    end = time.monotonic() + SLICE
-    try:
-        constraint.warm(SLICE)
-    except Exception:  # what cannot be made now may be made by the request that needs it, or refused to it
-        return False
-    return time.monotonic() >= end
-
-
-@atexit.register
-def _close_all() -> None:
-    for warmer in list(_open):
-        warmer.close()
