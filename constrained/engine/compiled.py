@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.vocabulary import Vocabulary
@@ -30,6 +30,7 @@ AHEAD = 4  # looking ahead in a generation may do one part in so many of what it
 if TYPE_CHECKING:
     from constrained.budget.completion import Completions
     from constrained.engine.matcher import Matcher
+    from constrained.engine.plain import PlainKernel
     from constrained.engine.prepare import Warming
     from constrained.grammar import Grammar
 
@@ -105,87 +106,7 @@ class CompileOptions:
 _known_options = lru_cache(maxsize=64, typed=True)(CompileOptions)
 
 
-# -- the choice of a kernel, compiled or plain, and the protocol that both follow --------------------------------------
-
-class Kernel(Protocol):
-    """What matchers use of an automaton, compiled or plain.
-
-    States are ints and belong to the kernel that they came from: 0 is dead, -1 stands for no token in range, others
-    below that for a sequence that has ended, whose mask is empty.
-    budget: what the work counts against; None: the thread's own.
-    Cost: what is known, 0.1 to 0.5 µs.  A state that is met first takes some µs in the compiled kernel; its mask, some
-    tens of µs, with 128,000 tokens.
-    Raises: LimitExceeded: too much work.  Preempted: others wait for the kernel, or it was emptied: go on in another.
-    """
-
-    def start_at(self, root: Any, nullable: bool, budget: Budget | None = None, weight: int = 0) -> int:
-        """Return the state before the words of a machine state, and the empty word if `nullable`; weight: its bytes."""
-        ...
-
-    def step_byte(self, state: int, byte: int) -> int:
-        """Return the state after a byte."""
-        ...
-
-    def next_bytes(self, state: int) -> bytes:
-        """Return the bytes that may come next, ascending."""
-        ...
-
-    def step_bytes(self, state: int, data: bytes) -> int:
-        """Return the state after some bytes."""
-        ...
-
-    def step_token(self, state: int, token: int, budget: Budget | None = None) -> int:
-        """Return the state after a token: its bytes, or the edge that names it."""
-        ...
-
-    def is_final(self, state: int) -> bool:
-        """Say whether the bytes so far are a word."""
-        ...
-
-    def is_exhausted(self, state: int) -> bool:
-        """Say whether nothing can follow."""
-        ...
-
-    def named_tokens(self, state: int) -> set[int]:
-        """Return the special tokens that may come next, stop tokens only where the grammar names them."""
-        ...
-
-    def fill(self, state: int, bitmask: Any, row: int, budget: Budget | None = None) -> bool:
-        """Write a mask, stop tokens included, into a row of int32 (rows, words); say whether the cache `is_full`."""
-        ...
-
-    def is_wanted(self) -> bool:
-        """Say whether the operation under way has kept other threads waiting for long enough."""
-        ...
-
-    def is_full(self) -> bool:
-        """Say whether the cache has passed its bound, so that its owner starts a fresh kernel."""
-        ...
-
-    def is_gone(self) -> bool:
-        """Say whether the kernel was emptied, so that its states mean nothing any more."""
-        ...
-
-    def was_used(self) -> bool:
-        """Say whether anything was asked since this was asked last."""
-        ...
-
-    def allow(self, size: int) -> None:
-        """Set the bound of the cache, in bytes."""
-        ...
-
-    def drop_all(self) -> bool:
-        """Give all memory back; say whether that was possible."""
-        ...
-
-    def cached_bytes(self) -> int:
-        """Return an estimate of the bytes that the cache holds."""
-        ...
-
-    def count_states(self) -> int:
-        """Return how many automaton states there are."""
-        ...
-
+# -- the choice of a kernel, compiled or plain --------------------------------------------------------------------------
 
 def kernel_class(name: str | None = None) -> Any:
     """Return the class of kernel to use: "compiled", "plain", or the fastest there is.
@@ -364,28 +285,28 @@ class CompiledGrammar:
             self._warmed = Warming(self)
         return self._warmed
 
-    def place(self) -> tuple[Kernel, int]:
+    def place(self) -> tuple[PlainKernel, int]:
         """Return the kernel in use, a fresh one where it is full, and the state before words."""
         kernel = self._place[0]
         if kernel.is_full() and not self.vocabulary.kernels.may_grow(kernel, self.options.cache_bytes):
             self._place = self._entered()
         return self._place
 
-    def leave(self, kernel: Kernel) -> None:
+    def leave(self, kernel: PlainKernel) -> None:
         """Go on in a kernel of its own: work in one that others wait for was broken off; or anywhere, if the kernel was
         emptied.
         """
         if self._place[0] is kernel:
             self._place = self._entered(own=not kernel.is_gone())
 
-    def _entered(self, *, own: bool = False) -> tuple[Kernel, int]:
+    def _entered(self, *, own: bool = False) -> tuple[PlainKernel, int]:
         """Return the vocabulary's kernel, or a fresh one where that has grown, and this grammar's start in it."""
         options, vocabulary = self.options, self.vocabulary
         bounds = (self._kernel_class, options.cache_bytes, options.max_configurations, self._root if own else None)
         most = options.max_configurations
         make = partial(self._kernel_class, vocabulary, specials=vocabulary.special, max_configurations=most)
         while True:
-            kernel: Kernel = vocabulary.kernels.join(
+            kernel: PlainKernel = vocabulary.kernels.join(
                 bounds, lambda size: make(max_bytes=size), options.cache_bytes, own=own
             )
             self.budget.wanted = None if own else kernel.is_wanted

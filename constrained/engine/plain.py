@@ -270,11 +270,15 @@ def frames(stack: Frame | None) -> Iterator[Frame]:
 
 
 class PlainKernel:
-    """One automaton over root machines and a vocabulary; states are ints, `start` is the start of the one it was made
-    with.
+    """One automaton over root machines and a vocabulary, and what matchers use of one, plain or compiled: the compiled
+    kernel has the same methods.
 
-    `specials` maps the names of special tokens that the machine uses to ids.  A stop id is set in the mask of every
-    final state.
+    States are ints and belong to the kernel that they came from, `start` is the start of the root it was made with: 0
+    is dead, -1 stands for no token in range, others below that for a sequence that has ended, whose mask is empty.  A
+    stop id is set in the mask of every final state.
+    specials: the names of special tokens that the machine uses → ids.  budget: what the work counts against; None: the
+    thread's own.
+    Raises: LimitExceeded: too much work.  Preempted, by the compiled kernel: others wait for it, or it was emptied.
     """
 
     def __init__(

@@ -10,7 +10,7 @@
     Walk              of the trie from an automaton state     FiniteTexts  against sorted texts
     Continuations     states behind texts     TextEnds  tokens that leave texts
     Composer          the mask of a state: all of these together
-    Kernel            the protocol of `engine.compiled.Kernel`, the lock, the roots; batches, scores, inspection
+    Kernel            what matchers hold, as `engine.plain.PlainKernel`; the lock, the roots; batches, scores, inspection
     Preparation       work ahead of the first mask
 
 Read from the top: a part uses only what stands above it; each is a class with fields of its own and references to the
@@ -2752,7 +2752,7 @@ cdef int32_t* bitmask_row(object bitmask, int words, object number_of_row) excep
 # Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on;
 # so whatever may add to the automaton passes its `turnstile`.  What is known is read without it; finished masks are
 # immutable and copied without the GIL.
-# Plain twin: `plain.PlainKernel`, the same protocol (`engine.compiled.Kernel`).
+# Plain twin: `plain.PlainKernel`, the same methods.
 # ======================================================================================================================
 
 cdef enum:
