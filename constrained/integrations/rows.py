@@ -4,7 +4,7 @@ Hosts show whole sequences, in whatever order suits them: beams change places, d
 assistant model asks in between.  So a row's matcher is found by *what the row says*: the row seen last that agrees with
 it for longest lends its matcher, which takes back what differs and reads the rest.  In the common case, the same rows
 and one token more, that is one comparison of two arrays; its cost does not depend on how the rows came about, and no
-history is kept but the last.  A host that is known to do nothing but append shows the last ids alone (`append`).
+history is kept but the last.
 
 Rows belong to groups, one a constraint: with k constraints, rows i·n/k up to (i+1)·n/k belong to the i-th, which is how
 `generate` lays out beams and repeated samples.
@@ -63,15 +63,6 @@ class Row:
         """Whether the row's ids are not in the language: a rejected draft, a beam of score -inf."""
         return self.matcher is not None and self.read < self.length and not self.matcher.is_finished()
 
-    def append(self, token: int) -> None:
-        """Go on by one id."""
-        reading = self.reading
-        self.length += 1
-        if self.matcher is None:
-            self.read = self.length
-        elif reading:
-            self.read += _read(self.matcher, (token,))
-
 
 def _read(matcher: Matcher, tokens: Iterable[int]) -> int:
     """Advance by tokens until one ends the sequence or is not in the language; return by how many."""
@@ -111,7 +102,7 @@ def budgets_of(
 class Rows:
     """The rows of one generation.
 
-    Invariant: `_room[i, :_length]` is what `_rows[i]` is about; a matcher belongs to one row.
+    Invariant: `_last[i]` is what `_rows[i]` is about; a matcher belongs to one row.
     """
 
     def __init__(
@@ -119,10 +110,8 @@ class Rows:
     ) -> None:
         self._constraints = tuple(constraints)
         self._budgets = budgets or (None,) * len(self._constraints)
-        self._room: Ids = np.empty((0, 0), np.int64)  # what was seen last, and room for what comes
-        self._length = -1  # of what was seen last; -1: nothing
+        self._last: Ids | None = None  # what was seen last; None: nothing, or it has to be seen again
         self._rows: list[Row] = []
-        self._asked: tuple[Ids, list[tuple[int, int]]] | None = None  # what `continues` found, for the `see` behind it
 
     def see(self, ids: Ids) -> list[Row]:
         """Return a row for each row of generated ids, (rows, length) without the prompt.
@@ -132,66 +121,19 @@ class Rows:
         Raises: LimitExceeded: see `compile`; the next call reads all rows from their start.  ConstrainedError: see
         `_group`.
         """
-        asked, self._asked = self._asked, None
-        return self._read(ids, asked[1] if asked is not None and asked[0] is ids else self._sources(ids))
-
-    def append(self, ids: Ids) -> list[Row]:
-        """Return the rows seen last after one id more each, (rows,), whose beginnings nobody has changed; these are not
-        looked at.
-
-        Cost: an advance a row, however long the rows are.
-        Raises: LimitExceeded: as `see`.
-        """
-        length, rows = self._length, self._rows
-        self._reserve(len(ids), length + 1, length, self._room.dtype)
-        self._room[:, length] = ids
-        self._rows, self._length = [], -1
-        for row, token in zip(rows, ids.tolist()):
-            row.append(token)
-        self._rows, self._length = rows, length + 1
-        return rows
-
-    def seen(self) -> tuple[int, int]:
-        """Return how many rows of which length were seen last; (0, -1): none, or they have to be seen again."""
-        return len(self._rows), self._length
-
-    def _read(self, ids: Ids, sources: list[tuple[int, int]]) -> list[Row]:
-        """Return the rows of ids, given which rows seen last they continue, and from where."""
-        lenders, places = [source for source, _ in sources], list(range(len(ids)))
-        in_place = lenders == places  # as a rule; a Counter costs 10 µs
-        uses = dict.fromkeys(places, 1) if in_place else Counter(lenders)
-        same = min((common for _, common in sources), default=0) if in_place else 0
-        old, self._rows, self._length = self._rows, [], -1
+        sources = self._sources(ids)
+        uses = Counter(source for source, _ in sources)
+        old, self._rows, self._last = self._rows, [], None
         rows = [self._row(ids, at, source, common, old, uses) for at, (source, common) in enumerate(sources)]
-        self._remember(ids, same)
-        self._rows = rows
+        self._rows, self._last = rows, ids.copy()
         return rows
-
-    def _remember(self, ids: Ids, same: int) -> None:
-        """Keep a copy of ids, whose first columns are those kept already.  So a step copies a column, however
-        long the rows are.
-        """
-        count, length = ids.shape
-        same = same if len(self._room) == count else 0
-        self._reserve(count, length, same, ids.dtype)
-        self._room[:, same:length] = ids[:, same:]
-        self._length = length
-
-    def _reserve(self, count: int, length: int, kept: int, kind: np.dtype[np.int64]) -> None:
-        """Make room for so many rows of so many ids; the first `kept` of each stay."""
-        if len(self._room) != count or self._room.shape[1] < length or self._room.dtype != kind:
-            old, self._room = self._room, np.empty((count, max(64, 2 * length)), kind)
-            if kept:
-                self._room[:, :kept] = old[:, :kept]
 
     def continues(self, ids: Ids) -> bool:
         """Say whether every row is the beginning of one that was seen last, or such a beginning and one token."""
         length: int = ids.shape[1]
-        if self._length < 0 or not self._fits(len(ids)):
+        if self._last is None or not self._fits(len(ids)):
             return length <= 1
-        sources = self._sources(ids)
-        self._asked = ids, sources
-        return all(common >= length - 1 for _, common in sources)
+        return all(common >= length - 1 for _, common in self._sources(ids))
 
     def _row(self, ids: Ids, at: int, source: int, common: int, old: list[Row], uses: dict[int, int]) -> Row:
         group, length = self._group(at, len(ids)), ids.shape[1]
@@ -216,10 +158,9 @@ class Rows:
         """Return for each row the row seen last, of its group, that agrees with it for longest, and for how many ids;
         (-1, 0): none.
         """
-        count = len(ids)
-        if self._length < 0 or not self._fits(count):
+        count, last = len(ids), self._last
+        if last is None or not self._fits(count):
             return [(-1, 0)] * count
-        last = self._room[:, : self._length]
         shared = min(last.shape[1], ids.shape[1])
         if len(last) == count and np.array_equal(last[:, :shared], ids[:, :shared]):
             return [(at, shared) for at in range(count)]

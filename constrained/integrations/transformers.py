@@ -147,8 +147,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
         Shapes: input_ids (rows, length), scores (rows, width) of any floating type, on any device; width may exceed the
         vocabulary.
-        Cost: one mask a row, one copy of the ids to the CPU (of the last of each row in the loop of greedy decoding and
-        sampling) and one of the packed masks to the device.
+        Cost: one mask a row, one copy of the ids to the CPU and one of the packed masks to the device.
         Raises: NothingAllowed: no allowed token has a finite logit in some row (on an accelerator one step later: to
         look at once would make the host wait).  LimitExceeded: see `compile`.
         """
@@ -207,17 +206,13 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         Raises: NothingAllowed: of the step before.
         """
         processors = calling(frame)
-        appender = processors if appends(frame) else None
         known: Generation | None = None if processors is None else processors.__dict__.get(_SLOT, {}).get(id(self))
         if known is not None:
             known.check()
-            rows = None if appender is None else known.grown(input_ids, appender)
-            if rows is not None:
-                return known, rows
         ids: Ids = input_ids.detach().cpu().numpy()
         generation = self._joined(ids, processors, frame) if known is None else known
         generation.check()
-        return generation, generation.rows(ids, appender)
+        return generation, generation.rows(ids)
 
     def _joined(self, ids: Ids, processors: LogitsProcessorList | None, frame: FrameType | None) -> Generation:
         """Return the generation that a call of an unknown list, or of none, belongs to: this thread's or a new one."""
@@ -442,8 +437,6 @@ class Generation:
         self.unchecked: Emptiness | None = None
         self._list = None if processors is None else weakref.ref(processors)
         self._rows = Rows(constraints, budgets)
-        self._shown: tuple[Ids, Ids] | None = None  # ids and their view behind the prompts that `Rows` was asked about
-        self._appender: weakref.ref[LogitsProcessorList] | None = None  # what showed the rows last, and only appends
 
     def is_running(self) -> bool:
         """Say whether the list of processors that started this generation still exists."""
@@ -453,8 +446,7 @@ class Generation:
         """Say whether every row is a prompt of this generation with what its rows said last, or with one token more."""
         if ids.shape[1] < self.length or any(row[: self.length].tobytes() not in self.prompts for row in ids):
             return False
-        self._shown = ids, ids[:, self.length :]
-        return self._rows.continues(self._shown[1])
+        return self._rows.continues(ids[:, self.length :])
 
     def check(self) -> None:
         """Raise NothingAllowed where the step before left a row without a token, if nobody has looked yet."""
@@ -462,32 +454,15 @@ class Generation:
             left, self.unchecked = self.unchecked, None
             left.check()
 
-    def rows(self, ids: Ids, appender: LogitsProcessorList | None = None) -> list[Row]:
-        """Return the state of every row.  appender: the list of processors that shows them, where its host does nothing
-        but append to them.
-        """
+    def rows(self, ids: Ids) -> list[Row]:
+        """Return the state of every row."""
         if ids.shape[1] < self.length:
             raise ConstrainedError(
                 f"a sequence of {ids.shape[1]} tokens is shorter than its prompt",
                 because=f"prompt_length is {self.length}",
                 instead="count padding, leave out what comes after the prompt",
             )
-        self._appender = None if appender is None else weakref.ref(appender)
-        shown, self._shown = self._shown, None
-        return self._rows.see(shown[1] if shown is not None and shown[0] is ids else ids[:, self.length :])
-
-    def grown(self, input_ids: torch.Tensor, appender: LogitsProcessorList) -> list[Row] | None:
-        """Return the state of every row where nobody has shown others since `appender` did, which has one id a row more
-        now; None: look at all of them.
-
-        Cost: one id a row is copied to the CPU and read, however long they are.
-        """
-        count, length = input_ids.shape
-        known = self._appender is not None and self._appender() is appender
-        if not known or self._rows.seen() != (count, length - self.length - 1):
-            return None
-        last = input_ids.numpy()[:, -1] if input_ids.device.type == "cpu" else input_ids[:, -1].cpu().numpy()
-        return self._rows.append(last)
+        return self._rows.see(ids[:, self.length :])
 
 
 class WordEnd(StoppingCriteria):  # type: ignore[misc]  # a host's class
@@ -553,7 +528,6 @@ def filled(matchers: list[Matcher], words: int) -> npt.NDArray[np.int32]:
 
 _GENERATE = inspect.unwrap(GenerationMixin.generate).__code__
 _CALL = LogitsProcessorList.__call__.__code__
-_SAMPLE = getattr(getattr(GenerationMixin, "_sample", None), "__code__", None)  # private
 
 
 def calling(frame: FrameType | None) -> LogitsProcessorList | None:
@@ -573,14 +547,6 @@ def depth(frame: FrameType | None) -> int:
         count += frame.f_code is _GENERATE
         frame = frame.f_back
     return count
-
-
-def appends(frame: FrameType | None) -> bool:
-    """Say whether a list of processors is called by the loop of greedy decoding and sampling: it appends an id to each
-    row and never changes one, where beams change places and drafts are taken back.
-    """
-    caller = frame.f_back if frame is not None and frame.f_code is _CALL else None
-    return _SAMPLE is not None and caller is not None and caller.f_code is _SAMPLE
 
 
 def argument(frame: FrameType | None, name: str) -> Any:

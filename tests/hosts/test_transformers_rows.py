@@ -131,9 +131,7 @@ ROW = Rows
 
 
 def test_rows_agree_with_fresh_matchers(constraint, free):
-    """Rows that grow, shrink, change places, multiply and leave the language: each has the matcher of its ids, also
-    where the host only shows what it appended.
-    """
+    """Rows that grow, shrink, change places, multiply and leave the language: each has the matcher of its ids."""
     rng = random.Random(5)
     words = [
         constraint.vocabulary.tokenize(text) for text in (b'{"n": 12, "of": "pears"}', b'{"n": 125, "of": "apples"}')
@@ -144,11 +142,7 @@ def test_rows_agree_with_fresh_matchers(constraint, free):
         for _ in range(300):
             count, length = len(constraints) * rng.choice([1, 1, 2, 3]), rng.randrange(14)
             ids = np.array([_row(rng, words, stop, length) for _ in range(count)], np.int64).reshape(count, length)
-            if length and rng.random() < 0.5:
-                rows.see(ids[:, :-1])
-                found = rows.append(ids[:, -1])
-            else:
-                found = rows.see(ids)
+            found = rows.see(ids)
             for at, row in enumerate(found):
                 own = constraints[at * len(constraints) // count]
                 if own is None:
@@ -162,18 +156,6 @@ def test_rows_agree_with_fresh_matchers(constraint, free):
                     read += 1
                 assert (row.matcher.tokens, row.read, row.ended) == (fresh.tokens, read, fresh.is_finished())
                 assert row.left == (read < length and not fresh.is_finished())
-
-
-def test_ids_are_compared_once_a_step_and_not_where_a_host_only_appends(run, constraint, tiny_vocabulary, monkeypatch):
-    """So a step of `generate` costs the same behind 100,000 tokens; only beams and hosts of their own are compared."""
-    compared, sources = [], Rows._sources
-    monkeypatch.setattr(Rows, "_sources", lambda rows, ids: compared.append(ids.shape) or sources(rows, ids))
-    for options in ({}, {"do_sample": True, "num_return_sequences": 2}):
-        run(constraint.logits_processor(), ["How many?", "?"], **options)
-        assert len(compared) == 1
-        compared.clear()
-    ids = greedy(constraint.logits_processor(), torch.tensor([[5, 6, 7]]), 80, tiny_vocabulary)
-    assert len(compared) == ids.shape[1] - 3 > 10
 
 
 def _row(rng, words, stop, length: int) -> list[int]:
