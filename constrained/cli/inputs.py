@@ -5,18 +5,16 @@ format, schema, pattern, Lark file and list of texts, and no more than one.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from os import fsencode
 from os.path import exists, isfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -82,40 +80,43 @@ def check_writable(path: str) -> None:
         raise ConstrainedError(f"cannot write {path}", because=said_by(error)) from error
 
 
-def read_json(path: str) -> Any:
-    """Return the JSON value in a file, or in the argument itself where that is an object or a list; ``-`` is standard
-    input.
+def read_bytes(path: str) -> bytes:
+    """Return what is in a file; ``-`` is standard input.
+
+    Raises: ConstrainedError: the file cannot be read.
     """
     try:
-        if path.lstrip().startswith(("{", "[")) and not isfile(path):
-            text, path = fsencode(path).decode(), "the argument"  # as UTF-8 in any locale
-        else:
-            text = (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConstrainedError(
-            f"cannot read {path}", because=reason.lower(), instead="the path of a UTF-8 JSON file, or -: standard input"
-        ) from error
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConstrainedError(
-            f"{path} is not JSON", where=f"line {error.lineno} column {error.colno}", because=error.msg
-        ) from error
-    except (ValueError, RecursionError) as error:
-        because = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ConstrainedError(f"{path} is not JSON", because=because) from error
+        because = (getattr(error, "strerror", None) or str(error)).lower()
+        instead = "the path of a file, or -: standard input"
+        raise ConstrainedError(f"cannot read {path}", because=because, instead=instead) from error
 
 
 def read_text(path: str) -> str:
-    """Return the text in a file, every character of it; ``-`` is standard input."""
+    """Return the text in a file, every character of it."""
     try:
-        return (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConstrainedError(
-            f"cannot read {path}", because=reason.lower(), instead="give the path of a UTF-8 file"
-        ) from error
+        return read_bytes(path).decode()
+    except UnicodeError as error:
+        raise ConstrainedError(f"cannot read {path}", because=str(error), instead="a file in UTF-8") from error
+
+
+def read_json(path: str) -> Any:
+    """Return the JSON value in a file, or in the argument itself where that is an object or a list."""
+    if path.lstrip().startswith(("{", "[")) and not isfile(path):
+        return _json_of(fsencode(path), "the argument")  # as UTF-8 in any locale
+    return _json_of(read_bytes(path), path)
+
+
+def _json_of(data: bytes, path: str, where: str | None = None) -> Any:
+    try:
+        return json.loads(data.decode())
+    except json.JSONDecodeError as error:
+        place = where or f"line {error.lineno} column {error.colno}"
+        raise ConstrainedError(f"{path} is not JSON", where=place, because=error.msg) from error
+    except (ValueError, RecursionError) as error:
+        because = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConstrainedError(f"{path} is not JSON", where=where, because=because) from error
 
 
 def read_tools(path: str | None) -> list[dict[str, Any]] | None:
@@ -140,25 +141,20 @@ def read_rows(
     holds: whether an object is such a row.  what: the word for what another one lacks.
     Raises: ConstrainedError: the file cannot be read.
     """
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        because = (getattr(error, "strerror", None) or str(error)).lower()
-        raise ConstrainedError(f"cannot read {path}", because=because, instead="give the path of a file") from error
     rows = []
-    for number, line in enumerate(data.split(b"\n"), 1):  # no other line ends: JSON texts may hold them
+    for number, line in enumerate(read_bytes(path).split(b"\n"), 1):  # no other line ends: JSON texts may hold them
         if not line.strip():
             continue
         where = f"line {number}"
         try:
-            row = json.loads(line.decode())
+            row = _json_of(line, path, where)
             str(row.get("id") if isinstance(row, dict) else "").encode()  # results name it: no half of a pair
-        except (ValueError, RecursionError) as error:
-            because = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-            row = unread(number, ConstrainedError(f"{path} is not JSON", where=where, because=because))
-        else:
             if not isinstance(row, dict) or not holds(row):
-                row = unread(number, ConstrainedError(f"{path} holds no {what}", where=where, instead=instead))
+                raise ConstrainedError(f"{path} holds no {what}", where=where, instead=instead)
+        except ConstrainedError as error:
+            row = unread(number, error)
+        except UnicodeError as error:
+            row = unread(number, ConstrainedError(f"{path} is not JSON", where=where, because=str(error)))
         rows.append((number, row))
     return rows
 
@@ -221,35 +217,6 @@ def _pretrained(kind: str, name: str) -> Any:
 # -- languages ---------------------------------------------------------------------------------------------------------
 
 
-class Whitespace(StrEnum):
-    """Blanks between the signs of JSON."""
-
-    FLEXIBLE = "flexible"
-    CANONICAL = "canonical"
-    COMPACT = "compact"
-
-
-class Order(StrEnum):
-    """Where properties stand in an object."""
-
-    ANY = "any"
-    SCHEMA = "schema"
-
-
-class Profile(StrEnum):
-    """What a schema is read for; see `schema.profiles`."""
-
-    PRACTICAL = "practical"
-    EXACT = "exact"
-
-
-class Unsupported(StrEnum):
-    """What to do about keywords that cannot be compiled exactly."""
-
-    RAISE = "raise"
-    WIDEN = "widen"
-
-
 @dataclass(frozen=True, slots=True)
 class LanguageOptions:
     """The options of a command that name a language; the first five: one of them."""
@@ -270,17 +237,21 @@ class LanguageOptions:
         typer.Option("--parallel/--no-parallel", help="Several tool calls in one turn; default: as the format has it."),
     ] = None
     profile: Annotated[
-        Profile, typer.Option("--profile", help="Of a schema: what its readers load, or its whole language.")
-    ] = Profile.PRACTICAL
+        Literal["practical", "exact"],
+        typer.Option("--profile", help="Of a schema: what its readers load, or its whole language."),
+    ] = "practical"
     whitespace: Annotated[
-        Whitespace | None, typer.Option("--whitespace", help="Of a schema's JSON; default: the profile's.")
+        Literal["flexible", "canonical", "compact"] | None,
+        typer.Option("--whitespace", help="Of a schema's JSON; default: the profile's."),
     ] = None
     property_order: Annotated[
-        Order | None, typer.Option("--property-order", help="Of a schema's objects; default: the profile's.")
+        Literal["any", "schema"] | None,
+        typer.Option("--property-order", help="Of a schema's objects; default: the profile's."),
     ] = None
     unsupported: Annotated[
-        Unsupported, typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly.")
-    ] = Unsupported.RAISE
+        Literal["raise", "widen"],
+        typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly."),
+    ] = "raise"
 
     def told(self) -> Grammar:
         """Return the grammar, and warn of what it leaves to be checked afterwards; see `grammar`."""
@@ -303,32 +274,16 @@ class LanguageOptions:
             )
         if self.format is None and self.tools is not None:
             raise ConstrainedError("--tools without --format", because=f"--{given[0]} has no tools")
-        return getattr(self, f"_{given[0]}")()
-
-    def _format(self) -> Grammar:
-        return self.with_tools(self.definitions())
-
-    def with_tools(self, tools: list[dict[str, Any]] | None) -> Grammar:
-        """Return the grammar of the chat format, which was asked for, with these tools."""
-        return self.chat().grammar(tools, tool_choice=self.tool_choice, parallel_tool_calls=self.parallel)
-
-    def _schema(self) -> Grammar:
-        assert self.schema is not None
-        return Grammar.from_json_schema(
-            read_json(self.schema),
-            profile=self.profile,
-            whitespace=self.whitespace,
-            property_order=self.property_order,
-            unsupported=self.unsupported,
-        )
-
-    def _regex(self) -> Grammar:
-        assert self.regex is not None
-        return Grammar.from_regex(self.regex)
-
-    def _lark(self) -> Grammar:
-        assert self.lark is not None
-        if ":" in self.lark and not os.path.exists(self.lark):
+        if self.format:
+            return self.with_tools(self.definitions())
+        if self.schema:
+            names = ("profile", "whitespace", "property_order", "unsupported")
+            return Grammar.from_json_schema(read_json(self.schema), **{name: getattr(self, name) for name in names})
+        if self.regex:
+            return Grammar.from_regex(self.regex)
+        if not self.lark:
+            return Grammar.choice(self.choice or [])
+        if ":" in self.lark and not exists(self.lark):
             raise ConstrainedError(
                 "--lark takes a file",
                 because=f"no file is named {self.lark!r:.60}",
@@ -336,13 +291,13 @@ class LanguageOptions:
             )
         return Grammar.from_lark_file(self.lark)
 
-    def _choice(self) -> Grammar:
-        return Grammar.choice(self.choice or [])
-
     def chat(self) -> ChatFormat:
         """Return the chat format, which was asked for."""
-        assert self.format is not None
-        return ChatFormat.load(self.format)
+        return ChatFormat.load(self.format or "")
+
+    def with_tools(self, tools: list[dict[str, Any]] | None) -> Grammar:
+        """Return the grammar of the chat format, which was asked for, with these tools."""
+        return self.chat().grammar(tools, tool_choice=self.tool_choice, parallel_tool_calls=self.parallel)
 
     def definitions(self) -> list[dict[str, Any]] | None:
         """Return the tools' definitions."""

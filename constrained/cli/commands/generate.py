@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -65,29 +65,22 @@ def generate(
     Prints one text (with --json: one object) per generation, without the token that ends it; of a file of prompts one
     object each, in its order; what is wrong with a row is its "error", and exit code 1.
     """
-    grammar = asked.told()
-    if jsonl is not None:
-        settings = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
-        arguments = model, asdict(asked), settings
-        wrong = 0
-        with results_only() as file:
-            for result in results(_prompts(jsonl, seed), f"{__name__}:writer", arguments, actors=ray, out=out):
-                typer.echo(json.dumps(result, ensure_ascii=False), file=file)
-                wrong += "error" in result
-        if wrong:
-            raise typer.Exit(1)
+    asked.told()
+    settings = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
+    arguments = model, asdict(asked), settings
+    if jsonl is None:
+        write = writer(*arguments)
+        for turn in range(n):
+            row = write({"prompt": prompt, "seed": seed + turn})
+            typer.echo(json.dumps(row, ensure_ascii=False) if as_json else row["text"])
         return
-    language_model, tokenizer = read_model(model)
-    vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
-    constraint = compile(grammar, vocabulary)
-    stop = stop_ids(vocabulary, asked.format)
-    text = prompt_text(tokenizer, prompt, asked.definitions(), asked.format) or tokenizer.bos_token
-    for turn in range(n):
-        ids = run_model(
-            language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens, top_p), stop, constraint
-        )
-        row = _row(vocabulary, ids, stop, asked)
-        typer.echo(json.dumps(row, ensure_ascii=False) if as_json else row["text"])
+    wrong = 0
+    with results_only() as file:
+        for result in results(_prompts(jsonl, seed), f"{__name__}:worker", arguments, actors=ray, out=out):
+            typer.echo(json.dumps(result, ensure_ascii=False), file=file)
+            wrong += "error" in result
+    if wrong:
+        raise typer.Exit(1)
 
 
 def _prompts(path: str, seed: int) -> list[dict[str, Any]]:
@@ -100,16 +93,20 @@ def _prompts(path: str, seed: int) -> list[dict[str, Any]]:
     return [row if is_unread(row) else {"seed": seed + at, **row} for at, (_, row) in enumerate(rows)]
 
 
-def writer(
-    model: str | None, asked: dict[str, Any], settings: dict[str, Any]
-) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what writes the text of a row; a worker of `ray_data`, so each of its actors loads the model
-    once.
-    """
+def worker(*arguments: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """As `writer`, for `ray_data`: each of its actors loads the model once."""
+    write = writer(*arguments)
     import torch
 
     # sums in one order, however many actors share the machine: a row's text depends on the row alone
     torch.set_num_threads(1)
+    return write
+
+
+def writer(
+    model: str | None, asked: dict[str, Any], settings: dict[str, Any]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what writes the text of a row."""
     language = LanguageOptions(**asked)
     language_model, tokenizer = read_model(model)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
@@ -118,7 +115,7 @@ def writer(
 
     def write(row: dict[str, Any]) -> dict[str, Any]:
         text = prompt_text(tokenizer, row["prompt"], language.definitions(), language.format) or tokenizer.bos_token
-        ids = run_model(language_model, tokenizer, text, Sampling(seed=row["seed"], **settings), stop, constraint)
+        ids = run_model(language_model, tokenizer, text, stop, constraint, seed=row["seed"], **settings)
         return {**{key: value for key, value in row.items() if key == "id"}, **_row(vocabulary, ids, stop, language)}
 
     return write
@@ -146,39 +143,24 @@ def _row(vocabulary: Vocabulary, ids: list[int], stop: list[int], asked: Languag
     return row
 
 
-# -- one generation, and what it cost ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How tokens are chosen; temperature 0 is greedy."""
-
-    temperature: float = 1.0
-    seed: int = 0
-    max_tokens: int = 400
-    top_p: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationCost:
-    """What a constrained generation cost."""
-
-    tokens: int
-    forced: int  # tokens that were the only one allowed
-    mask_seconds: float  # median of one mask, computed before
+# -- one generation ----------------------------------------------------------------------------------------------------
 
 
 def run_model(
     model: Any,
     tokenizer: Any,
     prompt: str,
-    sampling: Sampling,
     stop: Sequence[int],
     constraint: Constraint | None = None,
+    *,
+    temperature: float = 1.0,
+    seed: int = 0,
+    max_tokens: int = 400,
+    top_p: float = 1.0,
 ) -> list[int]:
     """Return the ids that the model writes after a prompt, stop token included; under a constraint, a whole word.
 
-    At most `max_tokens`, and no more than the model can read behind the prompt.
+    At most `max_tokens`, and no more than the model can read behind the prompt; temperature 0 is greedy.
     Raises: LimitExceeded: these are too few for any word, or the prompt alone does not fit the model.
     """
     import torch
@@ -187,19 +169,19 @@ def run_model(
     if context is not None and len(prompt) > context * _longest(tokenizer):  # 10 MB of tokens take ten seconds
         raise _too_long(f"{len(prompt):,} characters", context)
     encoded = tokenizer(prompt, return_tensors="pt").to(model.device)
-    length, most = encoded["input_ids"].shape[1], sampling.max_tokens
+    length, most = encoded["input_ids"].shape[1], max_tokens
     if context is not None:
         if length >= context:
             raise _too_long(f"{length:,} tokens", context)
         most = min(most, context - length)
     choice = (
-        {"do_sample": True, "temperature": sampling.temperature, "top_k": 0, "top_p": sampling.top_p}
-        if sampling.temperature > 0
+        {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": top_p}
+        if temperature > 0
         else {"do_sample": False}
     )
     processors = [] if constraint is None else [constraint.logits_processor(max_new_tokens=most)]
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(sampling.seed)
+        torch.manual_seed(seed)
         output = model.generate(
             **encoded,
             **choice,
@@ -222,21 +204,6 @@ def _too_long(size: str, context: int) -> LimitExceeded:
         because=f"it has {size}; the model reads {context:,} tokens",
         instead="a shorter prompt",
     )
-
-
-def cost_of(constraint: Constraint, vocabulary: Vocabulary, ids: Sequence[int]) -> GenerationCost:
-    """Return the figures of a generation by running the masks again."""
-    bitmask = np.zeros((1, vocabulary.words), np.int32)
-    matcher = constraint.matcher()
-    forced, seconds = 0, []
-    for token in ids:
-        matcher.fill_mask(bitmask)
-        started = perf_counter()
-        matcher.fill_mask(bitmask)
-        seconds.append(perf_counter() - started)
-        forced += int(np.bitwise_count(bitmask).sum()) == 1
-        matcher.advance(token)
-    return GenerationCost(len(ids), forced, median(seconds) if seconds else 0.0)
 
 
 def prompt_text(tokenizer: Any, prompt: str, tools: list[Any] | None = None, format: str | None = None) -> str:
@@ -304,18 +271,26 @@ def _demonstrated(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str,
     stop = stop_ids(vocabulary, name)
     own = chat.definition.payload is None
     prompt = prompt_of(tokenizer, OWN_PROMPT if own else PROMPT, list(OWN_TOOLS) if own else TOOLS, name)
-    free = run_model(model, tokenizer, prompt, Sampling(seed=seed, max_tokens=MOST), stop)
-    held = run_model(model, tokenizer, prompt, Sampling(seed=seed, max_tokens=MOST), stop, constraint)
-    figures = cost_of(constraint, vocabulary, held)
+    free = run_model(model, tokenizer, prompt, stop, seed=seed, max_tokens=MOST)
+    held = run_model(model, tokenizer, prompt, stop, constraint, seed=seed, max_tokens=MOST)
+    bitmask, matcher = np.zeros((1, vocabulary.words), np.int32), constraint.matcher()
+    forced, seconds = 0, []  # tokens that were the only one allowed; of each mask, computed before
+    for token in held:
+        matcher.fill_mask(bitmask)
+        started = perf_counter()
+        matcher.fill_mask(bitmask)
+        seconds.append(perf_counter() - started)
+        forced += int(np.bitwise_count(bitmask).sum()) == 1
+        matcher.advance(token)
     message = chat.parse(vocabulary.decode(held).decode(), **wanted)
     return {
         "name": name,
         "unconstrained": vocabulary.decode(free).decode(errors="replace"),
         "constrained": vocabulary.decode(held).decode(errors="replace"),
         "calls": [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls],
-        "tokens": figures.tokens,
-        "forced": figures.forced,
-        "mask_us": figures.mask_seconds * 1e6,
+        "tokens": len(held),
+        "forced": forced,
+        "mask_us": median(seconds) * 1e6,
     }
 
 

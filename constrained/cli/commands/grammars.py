@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.columns import Columns
@@ -34,20 +33,7 @@ from constrained.grammar.lark import shipped_folder
 from constrained.research.next_tokens import encode, report
 from constrained.schema.embedding import EmbeddedSchema
 
-if TYPE_CHECKING:
-    pass
-
-
-class ShowTarget(StrEnum):
-    """What `show` can print."""
-
-    LARK = "lark"
-    LLGUIDANCE = "llguidance"
-    XGRAMMAR = "xgrammar"
-    XGRAMMAR_TAGS = "xgrammar-tags"
-    GBNF = "gbnf"
-    RESPONSE_TEMPLATE = "response_template"
-    VALUES = "values"
+ShowTarget = Literal["lark", "llguidance", "xgrammar", "xgrammar-tags", "gbnf", "response_template", "values"]
 
 
 def formats(as_json: JsonOption = False) -> None:
@@ -91,19 +77,19 @@ def show(
     """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions
     are worked out.
     """
-    if to is ShowTarget.VALUES and asked.schema is None:
+    if to == "values" and asked.schema is None:
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
     grammar = asked.grammar()
-    if to is ShowTarget.RESPONSE_TEMPLATE:
+    if to == "response_template":
         typer.echo(json.dumps(grammar.to_response_template(), ensure_ascii=False, indent=2))
         return
-    if to is not None and to.value in TARGETS:
-        text = export(grammar, to.value)
+    if to in TARGETS:
+        text = export(grammar, to)
         typer.echo(text, nl=False)
         for note in text.notes:
             typer.echo(f"note: {note}", err=True)
         return
-    if asked.schema is None or to is ShowTarget.LARK:
+    if asked.schema is None or to == "lark":
         typer.echo(grammar.to_lark())
         return
     ((value,),) = grammar.rules[grammar.start].alternatives

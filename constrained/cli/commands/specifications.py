@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 
@@ -42,19 +41,7 @@ if TYPE_CHECKING:
     from constrained.notations.rules import Translated
 
 
-class Notation(StrEnum):
-    """What a grammar can be written in."""
-
-    LARK = "lark"
-    GBNF = "gbnf"
-    EBNF = "ebnf"
-    LLGUIDANCE = "llguidance"
-    ABNF = "abnf"
-    ISO_EBNF = "iso-ebnf"
-    SCHEMA = "schema"
-    FORMAT = "format"
-
-
+Notation = Literal["lark", "gbnf", "ebnf", "llguidance", "abnf", "iso-ebnf", "schema", "format"]
 NotationOption = Annotated[
     Notation | None, typer.Option("--from", help="Notation of the file; default: as its name ends.")
 ]
@@ -64,15 +51,6 @@ StartOption = Annotated[str | None, typer.Option("--start", help="The rule to be
 SpecialOption = Annotated[
     list[str] | None, typer.Option("--special", callback=as_utf8, help="A special token that it may name; repeatable.")
 ]
-
-
-class Target(StrEnum):
-    """What `convert` can write."""
-
-    LARK = "lark"
-    GBNF = "gbnf"
-    EBNF = "ebnf"
-    LLGUIDANCE = "llguidance"
 
 
 def notation_of(file: str, given: Notation | None = None) -> Notation:
@@ -85,21 +63,21 @@ def notation_of(file: str, given: Notation | None = None) -> Notation:
     suffix = Path(file).suffix
     known = {".lark": "lark", ".json": "schema", ".toml": "format", **SUFFIXES}
     if suffix not in known and not Path(file).exists():
-        return Notation("format")  # by its name
+        return "format"  # by its name
     if suffix not in known:
         raise ConstrainedError(
             f"in which notation is {file}?",
             because=f"its name ends in none of {' '.join(known)}",
             instead="--from NAME",
         )
-    return Notation(known[suffix])
+    return cast("Notation", known[suffix])
 
 
 def read_translated(
     file: str, notation: Notation, start: str | None = None, special: list[str] | None = None
 ) -> Translated:
     """Return a file in one of the other notations as Lark text."""
-    return translated(read_text(file), notation.value, start, special or (), file)
+    return translated(read_text(file), notation, start, special or (), file)
 
 
 def read_grammar(
@@ -107,11 +85,11 @@ def read_grammar(
 ) -> Grammar:
     """Return the grammar in a file of any notation, of a schema, or of a chat format."""
     notation = notation_of(file, given)
-    if notation.value == "lark":
+    if notation == "lark":
         return Grammar.from_lark_file(file, start, special or ())
-    if notation.value == "schema":
+    if notation == "schema":
         return Grammar.from_json_schema(read_json(file))
-    if notation.value == "format":
+    if notation == "format":
         return ChatFormat.load(file).grammar()
     return Grammar.of(read_translated(file, notation, start, special).grammar())
 
@@ -148,10 +126,10 @@ def _expected(expected: str | None) -> str:
 
 
 def _grammar_of(file: str, notation: str | None, start: str | None, specials: list[str]) -> Grammar:
-    known = {member.value for member in Notation}
+    known = get_args(Notation)
     if notation is not None and notation not in known:
         raise ConstrainedError(f"unknown notation '{notation}'", instead=f"one of: {', '.join(sorted(known))}")
-    return read_grammar(file, None if notation is None else Notation(notation), start, specials)
+    return read_grammar(file, cast("Notation | None", notation), start, specials)
 
 
 # -- lint and compare --------------------------------------------------------------------------------------------------
@@ -163,13 +141,13 @@ def read_source(file: str, given: Notation | None, start: str | None, special: l
     Raises: ConstrainedError: it is a schema, which has no rules.
     """
     notation = notation_of(file, given)
-    if notation is Notation.SCHEMA:
+    if notation == "schema":
         raise ConstrainedError(f"{file} is a schema", because="it has no rules", instead="a grammar")
-    if notation is Notation.FORMAT:
+    if notation == "format":
         return Source.of_format(file)
-    if notation is Notation.LARK and start is None and Path(file).with_suffix(".toml").exists():
+    if notation == "lark" and start is None and Path(file).with_suffix(".toml").exists():
         return Source.of_format(file)  # a pair
-    if notation is Notation.LARK:
+    if notation == "lark":
         return Source.of_file(file, start, special or ())
     return Source.of_translated(read_translated(file, notation, start, special))
 
@@ -269,7 +247,7 @@ def coverage(
     kind = notation_of(grammar, notation)
     if html is not None:
         check_writable(html)
-    if kind is Notation.SCHEMA:
+    if kind == "schema":
         text = read_text(grammar)
         places = {pointer: f"{grammar} line {line}" for pointer, line in lines_of(text).items()}
         with metered(Budget(_PATIENCE)):
@@ -277,7 +255,7 @@ def coverage(
     else:
         source = read_source(grammar, notation, start, special)
         words = [text for file in texts for text in _texts(file, lines=lines)]
-        bound = ChatFormat.load(grammar).grammar(read_tools(tools)) if kind is Notation.FORMAT else source.grammar
+        bound = ChatFormat.load(grammar).grammar(read_tools(tools)) if kind == "format" else source.grammar
         with metered(Budget(_PATIENCE)):
             found = rule_coverage(bound, words, source=source)
     if as_json:
@@ -316,7 +294,9 @@ def _instances(file: str) -> list[Any]:
 def convert(
     file: GrammarArgument,
     notation: NotationOption = None,
-    to: Annotated[Target, typer.Option("--to", help="Notation to write.")] = Target.LARK,
+    to: Annotated[
+        Literal["lark", "gbnf", "ebnf", "llguidance"], typer.Option("--to", help="Notation to write.")
+    ] = "lark",
     start: StartOption = None,
     special: SpecialOption = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="File to write; default: print it.")] = None,
@@ -326,17 +306,17 @@ def convert(
         check_writable(output)
     kind = notation_of(file, notation)
     notes: list[str] = []
-    if to is Target.LARK and kind.value in NOTATIONS:
+    if to == "lark" and kind in NOTATIONS:
         found = read_translated(file, kind, start, special)
         grammar = Grammar.of(found.grammar())
         text = str(grammar.to_lark()) if found.computed or found.parts else found.text
     else:
         grammar = read_grammar(file, notation, start, special)
-        if to is Target.LARK:
+        if to == "lark":
             printed = grammar.to_lark()
             text = str(printed)
         else:
-            exported = export(grammar, {"ebnf": "xgrammar"}.get(to.value, to.value))
+            exported = export(grammar, "xgrammar" if to == "ebnf" else to)
             text, notes = str(exported), [*exported.notes]
     notes += [f"wider at {entry.pointer}: {entry.because}" for entry in grammar.widened]
     if output is None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from rich.console import Console
@@ -32,15 +31,7 @@ from constrained.formats import ChatFormat, Message, ToolCall
 from constrained.formats.payload.judge import compact
 from constrained.integrations.ray_data import is_unread, results
 
-
-class TextKind(StrEnum):
-    """What a text is."""
-
-    CONVERSATION = "conversation"
-    ASSISTANT_TURN = "assistant_turn"
-    TOOL_CALL = "tool_call"
-
-
+TextKind = Literal["conversation", "assistant_turn", "tool_call"]
 FileArgument = Annotated[
     str, typer.Argument(help="File in UTF-8, every character of which counts; - reads standard input.")
 ]
@@ -58,7 +49,7 @@ OptionsOption = Annotated[
 def validate(
     file: FileArgument = "-",
     format: FormatOption = None,
-    kind: Annotated[TextKind, typer.Option("--kind", "-k", help="What the text is.")] = TextKind.CONVERSATION,
+    kind: Annotated[TextKind, typer.Option("--kind", "-k", help="What the text is.")] = "conversation",
     tools: ToolsOption = None,
     tool_choice: ChoiceOption = "auto",
     strict: StrictOption = False,
@@ -81,9 +72,9 @@ def validate(
     chat, text, listed = chat_of(format), read_text(file), read_tools(tools)
     options = {"tool_choice": tool_choice, "prompt": prompt, "strict": strict, **options_of(option)}
     try:
-        _read(chat, text, kind.value, listed, options)
+        _read(chat, text, kind, listed, options)
     except Rejected as error:
-        errors = [error, *(_others(chat, text, kind.value, listed, options) if every else ())]
+        errors = [error, *(_others(chat, text, kind, listed, options) if every else ())]
         if as_json:
             others = {"others": [_described(other) for other in errors[1:]]} if every else {}
             typer.echo(compact({"valid": False, "error": _described(errors[0]), **others}))
@@ -96,7 +87,7 @@ def validate(
 def parse(
     file: FileArgument = "-",
     format: FormatOption = None,
-    kind: Annotated[TextKind, typer.Option("--kind", "-k", help="What the text is.")] = TextKind.ASSISTANT_TURN,
+    kind: Annotated[TextKind, typer.Option("--kind", "-k", help="What the text is.")] = "assistant_turn",
     tools: ToolsOption = None,
     strict: StrictOption = False,
     prompt: TurnPromptOption = None,
@@ -107,7 +98,7 @@ def parse(
     options = {"prompt": prompt, "strict": strict, "partial": partial, **options_of(option)}
     chat, text, listed = chat_of(format), read_text(file), read_tools(tools)
     try:
-        typer.echo(compact(_plain(_read(chat, text, kind.value, listed, options))))
+        typer.echo(compact(_plain(_read(chat, text, kind, listed, options))))
     except Rejected as error:
         typer.echo("\n\n".join([str(error), *_hints(chat, text, kind, listed, options)]), err=True)
         raise typer.Exit(1) from error
@@ -138,15 +129,15 @@ def options_of(words: list[str] | None) -> dict[str, Any]:
 
 def _hints(chat: ChatFormat, text: str, kind: TextKind, tools: Any, options: dict[str, Any]) -> Iterator[str]:
     """Yield under what a refused text would be valid: another kind, or without the line break that an editor added."""
-    for other in TextKind:
+    for other in get_args(TextKind):
         for shorter in (text, text.removesuffix("\n")):
             if (other, shorter) == (kind, text) or shorter is not text and shorter == text:
                 continue
             try:
-                _read(chat, shorter, other.value, tools, options)
+                _read(chat, shorter, other, tools, options)
             except ConstrainedError:
                 continue
-            ways = [f"with --kind {other.value}"] if other is not kind else []
+            ways = [f"with --kind {other}"] if other != kind else []
             ways += ["without the line break at its end"] if shorter != text else []
             yield f"it is valid {', '.join(ways)}"
             return
