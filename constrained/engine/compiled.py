@@ -106,7 +106,7 @@ class CompileOptions:
 _known_options = lru_cache(maxsize=64, typed=True)(CompileOptions)
 
 
-# -- the choice of a kernel, compiled or plain --------------------------------------------------------------------------
+# -- the choice of a kernel, compiled or plain -------------------------------------------------------------------------
 
 def kernel_class(name: str | None = None) -> Any:
     """Return the class of kernel to use: "compiled", "plain", or the fastest there is.
