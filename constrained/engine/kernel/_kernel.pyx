@@ -10,7 +10,7 @@
     Walk              of the trie from an automaton state     FiniteTexts  against sorted texts
     Continuations     states behind texts     TextEnds  tokens that leave texts
     Composer          the mask of a state: all of these together
-    Kernel            what matchers hold, as `engine.plain.PlainKernel`; the lock, the roots; batches, scores, inspection
+    Kernel            what matchers hold, as `engine.plain.PlainKernel`; lock, roots, batches, scores, inspection
     Preparation       work ahead of the first mask
 
 Read from the top: a part uses only what stands above it; each is a class with fields of its own and references to the
