@@ -73,6 +73,7 @@ PAYLOAD = TableShape(
         "tag_safe": "true or false",
         "quote": "a text",
         "sorts": "true or false",
+        "whitespace": ("canonical", "compact"),
         "avoid": "a list of texts",
         "elements": "a table of texts",
     },
@@ -175,8 +176,9 @@ class Payload:
     `surface`: "json" or "python" (keyword arguments).  `name`: "raw", "json" (inside the quotes of a string), "python"
     (a dotted name). `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.
     `quote`: of the surface "quoted", the special token around strings, by name; `sorts`: whether members are written in
-    the order of their names.  `avoid`: what strings do not spell besides markers, as a published reader misreads it.
-    `elements`: how values are nested that the rules of `tagged.ELEMENTS` read.
+    the order of their names; `whitespace`: of JSON, see `schema.embed`.  `avoid`: what strings do not spell besides
+    markers, as a published reader misreads it.  `elements`: how values are nested that the rules of `tagged.ELEMENTS`
+    read.
     """
 
     surface: str
@@ -184,6 +186,7 @@ class Payload:
     tag_safe: bool
     quote: str | None = None
     sorts: bool = False
+    whitespace: str = "canonical"
     avoid: tuple[str, ...] = ()
     elements: Elements | None = None
 
@@ -463,6 +466,7 @@ def _payload(table: dict[str, Any], file: str) -> Payload:
         table.get("tag_safe", False),
         table.get("quote"),
         table.get("sorts", False),
+        table.get("whitespace", "canonical"),
         tuple(table.get("avoid", ())),
         _elements(table["elements"], file) if "elements" in table else None,
     )

@@ -235,7 +235,7 @@ class ChatFormat:
         *,
         max_calls: int | None = None,
         property_order: str = "schema",
-        whitespace: str = "canonical",
+        whitespace: str | None = None,
         closed: bool = True,
         unsupported: str = "raise",
         formats: str = "assert",
@@ -258,7 +258,8 @@ class ChatFormat:
         parallel_tool_calls, max_calls: one call or several, where the format has room; default: what it prescribes, and
         one where `tool_choice` names a tool.
         property_order, whitespace, closed, unsupported, formats: as in `schema.embed`; by default arguments are one
-        line of canonical text in the order of the schema, and objects with declared properties have no others.
+        line of text with the format's spaces in the order of the schema, and objects with declared properties have no
+        others.
         reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the prompt.
         reasoning_budget: the most tokens of a generation until its first thought has ended, markers included; it can
         always end, and what follows has the budget of the whole.  Turns are read without it.

@@ -380,17 +380,18 @@ ANY_OBJECT = {"type": "object"}
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How arguments are written; the parameters of `schema.embed`."""
+    """How arguments are written; the parameters of `schema.embed`, `whitespace` None: as the format has it."""
 
-    whitespace: str
+    whitespace: str | None
     property_order: str
     closed: bool
     unsupported: str
     formats: str = "assert"
 
-    def options(self) -> dict[str, Any]:
-        """Return them by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def options(self, usual: str = "canonical") -> dict[str, Any]:
+        """Return them by name; usual: the whitespace of the format."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return named | {"whitespace": self.whitespace or usual}
 
 
 def bind(
@@ -458,7 +459,7 @@ def _bind_tools(
     options: dict[str, Any] = {
         "surface": "arguments" if payload.surface == "python" else payload.surface,
         "spelling": "canonical",
-        **writing.options(),
+        **writing.options(payload.whitespace),
         "tags": frame.tags,
         "quote": None if payload.quote is None else definition.tokens[payload.quote],
         "avoid": frame.avoid,

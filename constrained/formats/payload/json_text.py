@@ -272,6 +272,8 @@ class _Codec(NamedTuple):
     string: Callable[[str], str]
     words: Mapping[object, str]
     escape: Callable[[str], str]
+    comma: str = ", "
+    colon: str = ": "
 
 
 def _escaped_in_json(char: str) -> str:
@@ -285,16 +287,17 @@ def _escaped_in_python(char: str) -> str:
 _JSON = _Codec(
     json.JSONEncoder(ensure_ascii=False).encode, {None: "null", True: "true", False: "false"}, _escaped_in_json
 )
+_COMPACT = _JSON._replace(comma=",", colon=":")
 _PYTHON = _Codec(repr, {None: "None", True: "True", False: "False"}, _escaped_in_python)
 
 
-def write_json(value: object, avoid: tuple[str, ...] = ()) -> str:
-    """Return the canonical JSON text of a value; what would complete one of the texts to avoid in a string is escaped.
+def write_json(value: object, avoid: tuple[str, ...] = (), whitespace: str = "canonical") -> str:
+    """Return the JSON text of a value; what would complete one of the texts to avoid in a string is escaped.
 
     >>> write_json({"a": "</b>"}, avoid=("</",))
     '{"a": "<\\\\/b>"}'
     """
-    return _written(value, _JSON, avoid)
+    return _written(value, _COMPACT if whitespace == "compact" else _JSON, avoid)
 
 
 def write_keywords(arguments: Mapping[str, object], avoid: tuple[str, ...] = ()) -> str:
@@ -336,13 +339,13 @@ def _written(value: object, surface: _Codec, avoid: tuple[str, ...]) -> str:
         else:
             return "".join(pieces)
         if pieces[-1] not in ("{", "["):
-            pieces.append(", ")
+            pieces.append(surface.comma)
         if isinstance(container, Mapping):
             key, entry = entry
             if not isinstance(key, str):
                 raise _not_json(f"the key {key!r} is no string")
             pieces.append(_leaf(key, surface, avoid))
-            pieces.append(": ")
+            pieces.append(surface.colon)
         item = entry
 
 

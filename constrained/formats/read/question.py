@@ -31,7 +31,7 @@ BROKEN = "broken_"  # what is plainly meant as x, and wrong
 _OBJECT = Native("{", partial(JsonReader, "{", begun=True))
 _KEYWORDS = Native("(", partial(KeywordsReader, begun=True))
 NATIVES: Mapping[str, Native] = {
-    "any_json_object": _OBJECT, "json_object": _OBJECT,
+    "any_json_object": _OBJECT, "json_object": _OBJECT, "compact_object": _OBJECT,
     "any_json_array": Native("[", partial(JsonReader, "[", begun=True)),
     "any_json_line": Native("{", partial(JsonReader, "{", lines=False, begun=True)),
     "any_python_keywords": _KEYWORDS, "python_keywords": _KEYWORDS,

@@ -203,7 +203,7 @@ class _Telling:
 
     def _text(self, rule: str, what: str, said: _ConversationProgress) -> list[_Step]:
         mine, part = self._texts[said.message] if said.message >= 0 else {}, _TEXTS.get(what, what)
-        if part not in mine or part in said.texts:
+        if part not in mine or part in said.texts and part != "speaker":
             if part in _GIVEN_AS and part not in mine:
                 self._refused.setdefault((said.message, part), "is missing, and the format wants it")
             return []

@@ -318,9 +318,9 @@ def write_call(
         allowed = ANYTHING if schema is None else allowed_by(schema, closed=True)
         written = write_members(arguments, tags, beginning_of_members(tags), avoid, allowed)
     else:
-        written = [
-            (write_keywords(arguments, avoid) if payload.surface == "python" else write_json(arguments, avoid), False)
-        ]
+        python, spaces = payload.surface == "python", payload.whitespace
+        text = write_keywords(arguments, avoid) if python else write_json(arguments, avoid, spaces)
+        written = [(text, False)]
     texts = {"name": spell_name(call.name, payload), "arguments": ""}
     if definition.repeat is not None and definition.repeat.ids is not None:
         texts[id_slot(rules)] = _slotted_id(rules, definition, call, at)
@@ -353,8 +353,8 @@ def written_id(rules: Alternatives, definition: Definition, call: ToolCall, at: 
 def _filled(
     rules: Alternatives, rule: str, values: dict[str, str], definition: Definition, arguments: list[Piece] | None = None
 ) -> list[Piece]:
-    """Return the first text of a rule in which each of the given rules writes its value, once; `arguments`: those of
-    the rule of this name.
+    """Return the first text of a rule in which each of the given rules writes its value, once, but for a tool's name,
+    which some formats have twice; `arguments`: those of the rule of this name.
     """
 
     def leaf(symbol: Symbol, used: frozenset[str]) -> Iterable[tuple[frozenset[str], list[Piece] | None]] | None:
@@ -363,7 +363,8 @@ def _filled(
         if symbol.rule not in values:
             return None
         own = arguments if symbol.rule == "arguments" and arguments is not None else [(values[symbol.rule], False)]
-        writes = symbol.rule not in used and (own is arguments or fits(rules, symbol.rule, values[symbol.rule]))
+        free = symbol.rule == "name" or symbol.rule not in used
+        writes = free and (own is arguments or fits(rules, symbol.rule, values[symbol.rule]))
         return [(used | {symbol.rule}, own)] if writes else []
 
     pieces = derive(rules, rule, frozenset[str](), leaf, lambda used: len(used) == len(values))
