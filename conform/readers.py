@@ -199,21 +199,13 @@ def of_message(message: Mapping[str, Any]) -> Reading:
 VLLM = {  # its names of the readers of calls and of thoughts
     **dict.fromkeys(("hermes", "hermes-3", "qwen2.5", "qwen3-2507"), ("hermes", "")),
     **dict.fromkeys(("qwen3", "qwen3-thinking-2507"), ("hermes", "qwen3")),
-    "qwen3-coder": ("qwen3_coder", ""), "granite-4.0": ("granite4", ""),
-    **dict.fromkeys(("qwen3.5", "qwen3.8"), ("qwen3_coder", "qwen3")), "nemotron-3": ("qwen3_coder", "nemotron_v3"),
-    "step-3.5": ("step3p5", "step3p5"), "llama-4": ("llama4_pythonic", ""),
-    **dict.fromkeys(("lfm2", "lfm2.5"), ("lfm2", "")), "olmo-3": ("olmo3", "olmo3"), "jamba": ("jamba", ""),
-    **dict.fromkeys(("xlam", "xlam-llama"), ("xlam", "")), "functiongemma": ("functiongemma", ""),
-    "ernie-4.5": ("ernie45", "ernie45"), "ling-3": ("ling3", "ling3"), "hy-3": ("hy_v3", "hy_v3"),
-    **dict.fromkeys(("laguna-s", "laguna-xs"), ("poolside_v1", "poolside_v1")), "gigachat-3.1": ("gigachat3", ""),
-    "k2-horizon": ("k2_horizon", "k2_horizon"), "muse-glimmer": ("muse_glimmer", "muse_glimmer"),
-    "inkling": ("inkling", "inkling"),
+    "qwen3-coder": ("qwen3_coder", ""), "qwen3.5": ("qwen3_coder", "qwen3"), "granite-4.0": ("granite4", ""),
     "deepseek-v3": ("deepseek_v3", ""), "deepseek-r1": ("deepseek_v3", "deepseek_r1"),
     "deepseek-v3.1": ("deepseek_v31", "deepseek_v3"),
     "deepseek-v3.2": ("deepseek_v32", "deepseek_v3"), "deepseek-v4": ("deepseek_v4", "deepseek_v4"),
     "deepseek-v4.1": ("deepseek_v41", "deepseek_v41"),
-    "glm-4.6": ("glm45", "glm45"), **dict.fromkeys(("glm-4.7", "glm-5.3"), ("glm47", "glm47")),
-    "gemma-4": ("gemma4", "gemma4"), "internlm2": ("internlm", ""),
+    "glm-4.6": ("glm45", "glm45"), "glm-4.7": ("glm47", "glm47"), "gemma-4": ("gemma4", "gemma4"),
+    "internlm2": ("internlm", ""),
     "kimi-k2": ("kimi_k2", ""), "kimi-k2-thinking": ("kimi_k2", "kimi_k2"), "kimi-k3": ("kimi_k3", "kimi_k3"),
     "mimo": ("mimo", "mimo"),
     **dict.fromkeys(("llama-3.1", "llama-3.2", "llama-3.3", "llama3.1-json"), ("llama3_json", "")),
@@ -223,6 +215,9 @@ VLLM = {  # its names of the readers of calls and of thoughts
     "phi-4-mini": ("phi4_mini_json", ""), **dict.fromkeys(("command-a", "command-r7b"),
     ("cohere_command3", "cohere_command3")),
 }  # fmt: skip
+
+
+FRAMED = ("kimi-k3", "muse-glimmer", "inkling")  # answers stand in frames, which the readers of thoughts take away
 
 
 def _vllm(settings: Settings) -> Read:
@@ -243,7 +238,7 @@ def _vllm(settings: Settings) -> Read:
 
     def read(text: str, cuts: Sequence[int], thinks: bool) -> Reading:
         request = ChatCompletionRequest(**said)
-        parser: Any = made[thinks or bool(settings.template)]
+        parser: Any = made[thinks or bool(settings.template) or settings.format in FRAMED]
         parser = parser(tokenizer, request.tools, chat_template_kwargs={"thinking": thinks, "enable_thinking": thinks})
         request = parser.adjust_request(request)
         text = _without_stop(text, settings)
@@ -276,17 +271,11 @@ def _streamed(parser: Any, request: Any, tokenizer: Any, pieces: list[str]) -> R
 SGLANG = {
     **dict.fromkeys(("hermes", "hermes-3"), ("hermes", "")), **dict.fromkeys(("qwen2.5", "qwen3-2507"), ("qwen25", "")),
     "qwen3": ("qwen25", "qwen3"),
-    "qwen3-coder": ("qwen3_coder", ""), "deepseek-v3": ("deepseekv3", ""),
-    **dict.fromkeys(("qwen3.5", "qwen3.8"), ("qwen3_coder", "qwen3")), "nemotron-3": ("qwen3_coder", "nemotron_3"),
-    "step-3.5": ("step3p5", "step3p5"), **dict.fromkeys(("lfm2", "lfm2.5"), ("lfm2", "")), "ling-3": ("ling3", "ling3"),
-    **dict.fromkeys(("laguna-s", "laguna-xs"), ("poolside_v1", "poolside_v1")), "gigachat-3.1": ("gigachat3", ""),
-    "gigachat-3.5": ("gigachat35", "gigachat35"), "iquest-q1": ("iquest_q1", "iquest_q1"),
-    "k2-horizon": ("k2_horizon", "k2_horizon"), "muse-glimmer": ("muse", "muse"), "inkling": ("inkling", "inkling"),
+    "qwen3-coder": ("qwen3_coder", ""), "qwen3.5": ("qwen3_coder", "qwen3"), "deepseek-v3": ("deepseekv3", ""),
     "deepseek-r1": ("deepseekv3", "deepseek-r1"),
     "deepseek-v3.1": ("deepseekv31", "deepseek-v3"), "deepseek-v3.2": ("deepseekv32", "deepseek-v3"),
     "deepseek-v4": ("deepseekv4", "deepseek-v4"),
-    "deepseek-v4.1": ("deepseekv41", "deepseek-v41"), "glm-4.6": ("glm45", "glm45"),
-    **dict.fromkeys(("glm-4.7", "glm-5.3"), ("glm47", "glm45")),
+    "deepseek-v4.1": ("deepseekv41", "deepseek-v41"), "glm-4.6": ("glm45", "glm45"), "glm-4.7": ("glm47", "glm45"),
     "gemma-4": ("gemma4", "gemma4"),
     "kimi-k2": ("kimi_k2", ""), "kimi-k2-thinking": ("kimi_k2", "kimi_k2"),
     "kimi-k3": ("kimi_k3", "kimi_k3"),
@@ -306,7 +295,7 @@ def _sglang(settings: Settings) -> Read:
     names = SGLANG.get(settings.format)
     if names is None:
         raise Unreadable(f"no reader of SGLang is known for {settings.format!r}")
-    tools, framed = [Tool(**tool) for tool in settings.tools], settings.format == "kimi-k3"  # whose answers are framed
+    tools, framed = [Tool(**tool) for tool in settings.tools], settings.format in FRAMED
 
     def read(text: str, cuts: Sequence[int], thinks: bool) -> Reading:
         text = _without_stop(text, settings)
