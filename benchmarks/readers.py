@@ -201,8 +201,11 @@ def harmony(text: str) -> Calls:
         assert channel is not None
         words = header.replace(f"<|channel|>{channel[0]}", " ", 1).replace("<|constrain|>", " ").split()
         recipient = next((word.removeprefix("to=") for word in words if word.startswith("to=")), "")
+        said = re.split(r"<\|(?:call|end)\|>", body)[0]
         if recipient.startswith("functions."):
-            calls.append((recipient.removeprefix("functions."), json.loads(re.split(r"<\|(?:call|end)\|>", body)[0])))
+            calls.append((recipient.removeprefix("functions."), json.loads(said)))
+        elif recipient == "python":
+            calls.append((recipient, {"code": said}))
     return calls
 
 
