@@ -123,6 +123,8 @@ cdef struct MaskBuffer:
     int words, blocks
     Ints records                # (RECORD * blocks,) room to pack
     Ints removed                # tokens of base or bits that are not allowed after all
+    const uint64_t* covered     # trie nodes from `covered_from` on that a walk passes over: all below is there; or NULL
+    int covered_from
     Worklist todo
 
 
@@ -230,6 +232,7 @@ cdef inline void buffer_clear(MaskBuffer* buffer) noexcept:
             memset(buffer.bits + BLOCK * eight, 0, 8 * 4 * BLOCK)
     memset(buffer.touched, 0, buffer.blocks)
     buffer.base = buffer.base_of = NULL
+    buffer.covered = NULL
     buffer.held_count = 0
     buffer.removed.size = buffer.todo.texts.size = buffer.todo.names.size = 0
     buffer.todo.states.size = buffer.todo.doubtful.size = 0
@@ -364,62 +367,15 @@ cdef struct Walked:                 # by a walk so far; see `Builder.walk_below`
 
 cdef enum:
     MOST_LISTED = 512       # exits of a mask up to which the nodes below them are listed by their bytes
+    FEW_EXITS = 64          # exits among which none is looked for that says nothing
 
 
-# ======================================================================================================================
-# Exits of bare texts that say nothing, as every token below them stays inside as well.
-#
-# Plain twin: none: masks with and without them are the same.
-# ======================================================================================================================
-
-cdef enum:
-    FEW_EXITS = 64            # exits that are not worth a look at the whole vocabulary
+cdef inline bint has_bit(const uint64_t* bits, int at) noexcept nogil:
+    return bits[at >> 6] >> (at & 63) & 1
 
 
-cdef inline int drop_covered(Ints* exits, Trie trie, const uint32_t* bits) except -1:
-    """Forget such exits of a mask if they are many: all of them, for free text."""
-    cdef const TrieNode* nodes = trie.nodes
-    cdef int i, kept = 0, node, below = 0
-    cdef int32_t* outside = NULL
-    if exits.size <= FEW_EXITS:
-        return 0
-    for i in range(exits.size):
-        node = exits.at[i]
-        below += nodes[nodes[node].end].first - nodes[node + 1].first
-    # tokens, some of them many times: then one look at all of them is less
-    if below > nodes[trie.count].first:
-        outside = count_outside(trie, bits)
-    for i in range(exits.size):
-        node = exits.at[i]
-        if leaves_below(trie, bits, node, outside):
-            exits.at[kept] = node
-            kept += 1
-    exits.size = kept
-    released(outside)
-    return 0
-
-
-cdef inline int32_t* count_outside(Trie trie, const uint32_t* bits) except NULL:
-    """Return how many of the first i tokens of the trie do not stay inside, for every i."""
-    cdef int i, token, count = trie.nodes[trie.count].first
-    cdef int32_t* outside = <int32_t*>allotted(<size_t>count + 1, 4)
-    outside[0] = 0
-    for i in range(count):
-        token = trie.ids[i]
-        outside[i + 1] = outside[i] + 1 - (bits[token >> 5] >> (token & 31) & 1)
-    return outside
-
-
-cdef inline bint leaves_below(Trie trie, const uint32_t* bits, int node, const int32_t* outside) noexcept:
-    """Say whether some token below a trie node does not stay inside."""
-    cdef const TrieNode* nodes = trie.nodes
-    cdef int i, first = nodes[node + 1].first, last = nodes[nodes[node].end].first
-    if outside != NULL:
-        return outside[last] > outside[first]
-    for i in range(first, last):
-        if not bits[trie.ids[i] >> 5] >> (trie.ids[i] & 31) & 1:
-            return True
-    return False
+cdef inline void set_bit(uint64_t* bits, int at) noexcept nogil:
+    bits[at >> 6] |= <uint64_t>1 << (at & 63)
 
 
 # ======================================================================================================================
@@ -556,12 +512,16 @@ cdef class IndependentMask:
     stays away.
     """
 
-    # (words,) tokens that stay inside or end where they leave; NULL in a part, and where `words` are few
+    # (words,) tokens that stay inside or end where they leave; NULL where `words` are few, and in a part but of a text
+    # without an end of its own
     cdef uint32_t* bits
     cdef uint32_t* inside           # (words,) tokens that stay inside; NULL until asked for
     cdef Ints words                 # pairs (word, its bits) of `bits` where they are few
     cdef Ints tokens                # of a part: the tokens that stay inside
     cdef Ints exits                 # trie nodes at which a token leaves the text
+    cdef uint64_t* covered          # of a text without an end of its own, if it has many exits: the trie nodes from
+    cdef int covered_from           # the first exit on below which every token stays inside as well; these are no exits
+    cdef int covered_to
     cdef Ints exit_counts           # characters read at each exit, where they are counted
     # pairs token, characters begun; of tokens that have another number of them, because of escapes
     cdef Ints counted
@@ -592,6 +552,7 @@ cdef class IndependentMask:
         released(self.bits)
         released(self.inside)
         released(self.next_bytes)
+        released(self.covered)
         ints_free(&self.words)
         ints_free(&self.tokens)
         ints_free(&self.exits)
@@ -613,6 +574,7 @@ cdef class IndependentMask:
         size += 4 * (<long>self.base_exits.room + self.ways.room + self.token_starts.room + self.exit_starts.room
                      + self.children.room)
         size += 4 * (words + BLOCK) * ((self.bits != NULL) + (self.inside != NULL))
+        size += (self.covered_to - self.covered_from) // 8
         if self.groups is not None and self.base is None:
             size += GROUP_BYTES * <long>self.exits.size
         counter.bytes += size - self.size
@@ -660,7 +622,7 @@ cdef class Builder:
                 visited = self.walk_counting(made, path, path + deep, path + 2 * deep)
             else:
                 self.runs.size = 0
-                visited = self.walk(made, node, bare and node < 0, path)
+                visited = self.walk(made, node, bare, path)
         finally:
             released(path)
         work(self.meter, visited + 8 * made.exits.size + words)
@@ -675,10 +637,7 @@ cdef class Builder:
     # -- walks ---------------------------------------------------------------------------------------------------------
 
     cdef int walk(self, IndependentMask made, int node, bint bare, int32_t* path) except -1:
-        """Note the tokens below a node, or all, as runs, and their exits; return how many nodes were visited.
-
-        Of a whole bare text, which may end at most nodes, those with nothing below are no exits.
-        """
+        """Note the tokens below a node, or all, as runs, and their exits; return how many nodes were visited."""
         cdef const TrieNode* nodes = self.trie.nodes
         cdef const Row* row
         cdef int root, byte
@@ -730,7 +689,7 @@ cdef class Builder:
             else:
                 path[depth] = after
                 if ends:
-                    first = self.keep_end(made, node, at, first, last)
+                    first = self.keep_end(made, node >= 0 and not bare, at, first, last)
                 at += 1
                 if end - at >= SMALL and after != home:
                     back = self.staying.leaving(after)
@@ -741,11 +700,11 @@ cdef class Builder:
         walked.home, walked.first, walked.last, walked.leaving = home, first, last, leaving
         return 0
 
-    cdef inline int keep_end(self, IndependentMask made, int node, int at, int first, int last) except -1:
-        """Note an exit; return where the tokens that are still to be noted begin: below a node, behind those that end
+    cdef inline int keep_end(self, IndependentMask made, bint apart, int at, int first, int last) except -1:
+        """Note an exit; return where the tokens that are still to be noted begin: if apart, behind those that end
         here, which are the exit's."""
         ints_add(&made.exits, at)
-        if node < 0:
+        if not apart:
             return first
         self.keep_run(first, self.trie.nodes[at].first)
         return last
@@ -766,14 +725,14 @@ cdef class Builder:
         return 0
 
     cdef int gather(self, IndependentMask made, int node, bint bare) except -1:
-        """Give a mask the tokens of the runs, the whole one of a bare text only the exits that it needs."""
+        """Give a mask the tokens of the runs, that of a bare text only the exits that it needs."""
         cdef const int32_t* ids = self.trie.ids
         cdef const int32_t* runs = self.runs.at
         cdef uint32_t* bits
         cdef int i, j, count = 0, size = self.runs.size
         for j in range(0, size, 2):
             count += runs[j + 1] - runs[j]
-        if node >= 0:
+        if node >= 0 and not bare:
             ints_room(&made.tokens, count)
             for j in range(0, size, 2):
                 for i in range(runs[j], runs[j + 1]):
@@ -786,8 +745,34 @@ cdef class Builder:
             for i in range(runs[j], runs[j + 1]):
                 bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
         if bare:
-            drop_covered(&made.exits, self.trie, made.bits)
+            self.drop_covered(made, made.bits)
         return self.note_words(made)
+
+    cdef int drop_covered(self, IndependentMask made, const uint32_t* bits) except -1:
+        """Note the trie nodes, from the first exit on, below which every token is among some bits, and forget the exits
+        among them if they are many: all of them, for free text."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const int32_t* ids = self.trie.ids
+        cdef int i, at, outside, kept = 0
+        if made.exits.size <= FEW_EXITS:
+            return 0
+        made.covered_from = made.exits.at[0]
+        for i in range(made.exits.size):
+            made.covered_to = max(made.covered_to, nodes[made.exits.at[i]].end)
+        made.covered = <uint64_t*>cleared((made.covered_to - made.covered_from) // 64 + 1, 8)
+        outside = nodes[made.covered_to].first      # the next token that does not stay inside
+        for at in range(made.covered_to - 1, made.covered_from - 1, -1):
+            for i in range(nodes[at + 1].first - 1, nodes[at].first - 1, -1):
+                if not bits[ids[i] >> 5] >> (ids[i] & 31) & 1:
+                    outside = i
+            if outside >= nodes[nodes[at].end].first:
+                set_bit(made.covered, at - made.covered_from)
+        for i in range(made.exits.size):
+            if not has_bit(made.covered, made.exits.at[i] - made.covered_from):
+                made.exits.at[kept] = made.exits.at[i]
+                kept += 1
+        made.exits.size = kept
+        return work(self.meter, (made.covered_to - made.covered_from) // 4)
 
     cdef int gather_few(self, IndependentMask made, bint bare) except -1:
         """As `gather`, of a whole mask with few tokens: it lists its words, and has no bits where these are few."""
@@ -797,7 +782,7 @@ cdef class Builder:
                 for i in range(self.runs.at[j], self.runs.at[j + 1]):
                     self.list_token(made, self.trie.ids[i])
             if bare:
-                drop_covered(&made.exits, self.trie, self.aside)
+                self.drop_covered(made, self.aside)
             if made.words.size > 2 * LISTED:
                 made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
         finally:
@@ -1569,7 +1554,7 @@ cdef class IndependentMasks:
 
 cdef enum:
     SMALL_PART = 3           # trie nodes: below this a part costs more than the walk
-    SMALL_BARE_PART = 400    # the same, of a text that may end anywhere: its part has an exit at most nodes
+    SMALL_BARE_PART = 100    # the same, of a text that may end anywhere
 
 
 @final
@@ -1619,11 +1604,15 @@ cdef class Walk:
         cdef const int32_t* ids = self.trie.ids
         cdef int32_t* path = self.path
         cdef Row* row
+        cdef const uint64_t* covered = buffer.covered
         cdef int depth, after, light, visited = 0
         cdef bint bare = self.bare
         path[0] = state
         while at < stop:
             visited += 1
+            if covered != NULL and has_bit(covered, at - buffer.covered_from):
+                at = nodes[at].end
+                continue
             depth = nodes[at].depth - base
             row = automaton.states[path[depth - 1]].row
             if row == NULL:
@@ -2267,6 +2256,7 @@ cdef class TextEnds:
         if not mask.exits.size:
             return 0
         self.automaton.follow(behind, follow)
+        self.buffer.covered, self.buffer.covered_from = mask.covered, mask.covered_from
         if mask.exits.size <= MOST_LISTED:
             if not mask.children.size:
                 self.masks.list_children(mask)
@@ -2279,12 +2269,12 @@ cdef class TextEnds:
                 if not is_apart(apart, mask.exits.at[child[1]]):
                     self.walk.walk(self.buffer, behind, child[2], nodes[child[2]].end, nodes[child[2]].depth - 1)
                 i += 4
-            return 0
-        for i in range(mask.exits.size):
+        for i in range(mask.exits.size if mask.exits.size > MOST_LISTED else 0):
             node, below = mask.exits.at[i], next_bytes(mask) + 4 * i
             if (below[0] & follow[0] | below[1] & follow[1] | below[2] & follow[2] | below[3] & follow[3]
                     and not is_apart(apart, node)):
                 self.walk.walk(self.buffer, behind, node + 1, nodes[node].end, nodes[node].depth)
+        self.buffer.covered = NULL
         return 0
 
     # -- texts that something behind them wants to know ----------------------------------------------------------------
@@ -2689,7 +2679,7 @@ cdef class Composer:
         cdef bint recording = self.stacks.records(stack)
         cdef int behind, closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
         self.meter.ticks += ADDED + 2 * mask.exits.size
-        if node >= 0:
+        if node >= 0 and closing >= 0:
             buffer_tokens(&self.buffer, mask.tokens.at, mask.tokens.size)
         elif recording and closing >= 0:
             buffer_mask(&self.buffer, mask, self.masks.inside(mask))
@@ -2697,7 +2687,7 @@ cdef class Composer:
             buffer_mask(&self.buffer, mask, mask.bits)
         behind = self.behind.popped(stack)
         if behind != DEAD:
-            if node >= 0 or recording and closing >= 0:
+            if closing >= 0 and (node >= 0 or recording):
                 self.ends.end_all(mask, NULL)     # else the whole mask has these tokens
             self.ends.leave_all(mask, behind, NULL)
         if recording and closing >= 0:
