@@ -24,6 +24,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import constrained as c
+from constrained.benchmarks import vocabularies
 from constrained.research import aligned, exact, rejection
 from constrained.research.models import normalised
 
@@ -33,17 +34,17 @@ MOST = 6  # tokens of a word
 
 
 class Model:
-    """A next-token distribution for every prefix, drawn once from a seed."""
+    """A next-token distribution over some ids for every prefix, drawn once from a seed."""
 
-    def __init__(self, seed):
-        self.seed, self.known, self.calls = seed, {}, 0
+    def __init__(self, seed, size=8, written=5):
+        self.seed, self.known, self.calls, self.size, self.written = seed, {}, 0, size, written
 
     def __call__(self, ids):
         self.calls += 1
         key = tuple(ids)
         if key not in self.known:
-            logits = np.random.default_rng([self.seed, *key]).normal(size=8) * 2
-            self.known[key] = normalised(np.where(np.arange(8) < 5, logits, -np.inf))
+            logits = np.random.default_rng([self.seed, *key]).normal(size=self.size) * 2
+            self.known[key] = normalised(np.where(np.arange(self.size) < self.written, logits, -np.inf))
         return self.known[key]
 
 
@@ -152,6 +153,54 @@ for count, values in table.items():
     )
 print(f"{np.mean(checked):.1f} tokens checked at a step, of {vocabulary.size}")
 assert interval(np.array(table[64]))[2] <= base / 5
+
+# %% [markdown]
+# ## A hard regime, and what it costs
+#
+# Above the model writes words of its own accord. Now the vocabulary is of real size (Llama 3's, where its package is
+# installed), the model knows nothing of the language, and so a mask removes nearly everything at every step. The cost
+# is the model's calls: a hard mask needs one for each token of each draw, ASAp one for each prefix that nobody has met.
+# AWRS is left out: it would draw thousands of tokens at each step until one is accepted.
+
+# %%
+large = vocabularies.llama3() or vocabularies.embedded()
+hard = c.compile(c.Grammar.from_regex("yes|no|maybe"), large)
+kept, masked, calls, curves = [], [], [], []
+for seed in range(8):
+    model = Model(seed, large.size, large.size)
+    both = exact.distributions(hard, model, [], max_new_tokens=MOST)
+    kept.append(both.kept)
+    masked.append(exact.divergence(both.conditional, both.masked))
+    sampler, spent, curve = aligned.Aligned(hard, model, [], max_new_tokens=MOST, seed=seed), 0, []
+    costs = []
+    for before, count in zip((0, *DRAWS), DRAWS):
+        model.calls = 0
+        for _ in range(count - before):
+            sampler.draw()
+        spent += model.calls
+        costs.append(spent)
+        curve.append(exact.divergence(both.conditional, {word: sampler.probability(word) for word in both.conditional}))
+    calls.append(costs)
+    curves.append(curve)
+masked, calls, curves = np.array(masked), np.array(calls), np.array(curves)
+print(f"{large.size:,} ids; the models write a word with probability {min(kept):.1e} to {max(kept):.1e}")
+figure, axis = plt.subplots(figsize=(8, 4))
+for at, curve in zip(calls, curves):
+    axis.plot(at, curve, color="#4a78b5", alpha=0.3)
+axis.plot(calls.mean(0), curves.mean(0), marker="o", color="#4a78b5", label="ASAp, mean of 8 models; thin: each")
+axis.axhline(masked.mean(), color="#e8743b", label="hard mask, whatever it costs")
+axis.set_yscale("symlog", linthresh=0.1)
+axis.set_ylim(bottom=0)
+axis.set_xlabel("calls of the model in all draws so far")
+axis.set_ylabel("KL to the exact conditional, nats")
+axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncol=2, fontsize=8)
+plt.tight_layout()
+plt.show()
+print("hard mask: KL {:.2f} nats, 95 % {:.2f} to {:.2f}".format(*interval(masked)))
+for at in (1, 5, len(DRAWS) - 1):
+    told = DRAWS[at], calls[:, at].mean(), *interval(curves[:, at])
+    print("ASAp, {} draws and {:.0f} calls: KL {:.2f} nats, 95 % {:.2f} to {:.2f}".format(*told))
+assert curves[:, -1].mean() < masked.mean()
 
 # %% [markdown]
 # Both are decoding methods of transformers,

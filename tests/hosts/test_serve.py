@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import threading
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -364,3 +366,10 @@ def test_a_question_of_the_page_that_has_no_answer_is_the_clients_fault(served):
     with pytest.raises(urllib.error.HTTPError) as found:
         urllib.request.urlopen(asked)
     assert found.value.code == 400 and "not allowed at byte" in json.load(found.value)["error"]["message"]
+
+
+def test_the_client_of_the_page_on_deployment_runs(served, capsys):
+    page = Path(__file__).parents[2].joinpath("docs", "deployment.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```\n(from openai.*?)^```", page, re.DOTALL | re.MULTILINE)
+    exec(block.replace("http://127.0.0.1:8000", served), {})
+    assert capsys.readouterr().out.startswith("Function(arguments='{\"city\":")
