@@ -417,6 +417,39 @@ def test_spellings_that_are_only_read(name, row):
             chat.parse(row["text"], strict=True, **options)
 
 
+# what ends an answer or a call of these is no text of theirs, in quotes or not
+UNQUOTED = {"llama3.1-function": True, "llama3.1-combined": True, "openchatml": True, "ernie-4.5": {"</response>"}}
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_markers_that_an_answer_quotes_are_text(name):
+    chat = ChatFormat.load(name)
+    unquoted = UNQUOTED.get(name, set()) if chat.definition.payload is not None else True
+    for marker in {*chat.definition.markers, *chat.definition.call_markers} - {*chat.definition.tokens.values()}:
+        if unquoted is not True and marker not in unquoted:
+            said = f"Use the `{marker}` tag."
+            turn = chat.write(Message("XYZ"), prompt="").replace("XYZ", said)
+            assert (chat.parse(turn, [TOOL], prompt="").content, chat.parse(turn, prompt="").tool_calls) == (said, [])
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_every_call_is_judged_by_its_tool(name):
+    """A name, a key and arguments are read inside of a call, so that none passes for complete without its tool."""
+    chat = ChatFormat.load(name)
+    question = ask(chat.generic, chat.definition, "assistant_turn", {})
+    work, seen, outside = [question.entry], set(), []
+    while work:
+        rule = work.pop()
+        meaning = question.slots.meaning(rule)
+        if rule in seen or meaning == "tool_call" or meaning in question.slots.builtins:
+            continue
+        seen.add(rule)
+        outside += [rule] if meaning in ("name", "key", "arguments") else []
+        work += [symbol.rule for sequence in question.rules.get(rule, ()) for symbol in sequence if hasattr(symbol, "rule")]
+    assert not outside
+    assert not chat.generic.narrowed
+
+
 @pytest.mark.parametrize("name", ["chatglm3", "hermes", "internlm2", "llama3.1-function", "openchatml", "pythonic"])
 def test_options_that_ask_for_nothing_are_taken_by_every_format(name):
     chat, text = ChatFormat.load(name), "\n<|user|>" if name == "chatglm3" else None

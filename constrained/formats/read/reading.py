@@ -295,7 +295,7 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
                 break
             if call.broken:
                 continue
-            if call.complete or question.kind == "tool_call" and complete:
+            if call.complete or complete:
                 wrong = judged_call(call, question, terms, text, message.repairs)
                 if wrong is not None:
                     place, layer, because, expected, details = wrong

@@ -35,6 +35,7 @@ _SHOWN = 20  # characters of what cannot stand somewhere
 _FIRST_WINDOW = 1_000  # characters that are read before it is looked whether more is needed; the next ones are longer
 _WINDOW = 200  # characters in which the beginning of what is refused is looked for
 _MOST_CALLERS = 50  # of a thread, in which the name of a rule is looked for
+_COPY = re.compile(r"_[0-9]+$")  # of a rule, which look-ahead made
 _KEY = re.compile(r"""'"\w+"'""")  # as `PatternState.spelled` shows it
 _SIGNS = frozenset("</|\"'{[( \n")  # with which literals begin that are no words
 
@@ -367,7 +368,7 @@ def _rules(thread: Thread) -> list[str]:
     """Return the named rules that a thread is in, the innermost first."""
     found: list[str] = []
     for node in islice(thread.callers(), _MOST_CALLERS):
-        name = node.owner.removeprefix(ACCEPTED).partition("{")[0]
+        name = _COPY.sub("", node.owner.removeprefix(ACCEPTED).partition("{")[0])
         if not name.startswith("_") and "__" not in name:
             found.append(name)
     return found
