@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from constrained.deriving.probes import ANSWERED, ID, SPEAKER, Around, Calls, Shape, Unexplained
-
-from constrained.formats.template import Template
+from constrained.deriving.template import Template
 
 _TOKEN = re.compile(
     r"<[|｜][^<>\n]{1,60}?[|｜]>|\[\|[^\[\]\n]{1,40}\|\]|\[/?[A-Z][A-Z_]{2,30}\]"

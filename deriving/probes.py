@@ -20,8 +20,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from constrained.deriving.template import NotPrinted, Template
+
 from constrained.formats.payload.json_text import write_json, write_keywords
-from constrained.formats.template import NotPrinted, Template
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 

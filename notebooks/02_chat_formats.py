@@ -25,7 +25,7 @@ import matplotlib.pyplot as plt
 import constrained as c
 from constrained.benchmarks import vocabularies
 from constrained.default_model.questions import TOOLS
-from constrained.formats.specifications import examples, found_of
+from constrained.research.specifications import examples, found_of
 from constrained.research.coverage import rule_coverage
 
 call = {"city": "Oslo", "days": 3, "unit": "celsius"}

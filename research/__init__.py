@@ -7,6 +7,7 @@
     derive     a word drawn by weights of the rules
     lint       what a grammar says and cannot mean; `places` knows where its rules stand
     examples   a file of texts and what each is said to be, against a grammar; `texts` reads one
+    specifications   the examples that the formats' specifications print, and what the grammars say of each
     compare    whether two grammars have the same texts, and what only one has
     coverage   which rules and schema branches a corpus of transcripts used
     samplers   decoding methods that do not bend the model's distribution as a hard mask does, for

@@ -102,7 +102,7 @@ NAMING = {
         "schema.python_types", "formats.tools",  # write it
         "schema.describe", "formats.payload.judge",  # messages
         "serve.playground",  # shows examples
-        "schema.normal.quick", "formats.binding.calls", "formats.payload.json_text", "formats.writing.tool_prompt",  # of schemas nobody has read
+        "schema.normal.quick", "formats.binding.calls", "formats.payload.json_text", "export.declarations",  # of schemas nobody has read
     },
     "contains": {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.arrays",

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from constrained.research.specifications import CANONICAL, examples, found_of
 
 from constrained import ChatFormat, Rejected
-from constrained.formats.specifications import CANONICAL, examples, found_of
 
 TABLE = tomllib.loads((Path(__file__).parent / "corpus" / "mutations.toml").read_text(encoding="utf-8"))
 KINDS = TABLE["mutation"]

@@ -7,17 +7,17 @@ import re
 from pathlib import Path
 
 import pytest
+from constrained.research.specifications import ACCEPTED, CANONICAL, REFUSED, examples, found_of, table
 
 from constrained import ChatFormat, ConstrainedError
 from constrained.cli import run
-from constrained.formats.specifications import ACCEPTED, CANONICAL, REFUSED, examples, found_of, table
 
 README = Path(__file__).parent.parent / "grammars" / "README.md"
 
 
 def test_the_table_is_what_is_found():
     text = README.read_text(encoding="utf-8")
-    assert table() in text, "grammars/README.md: write constrained.formats.specifications.table() there"
+    assert table() in text, "grammars/README.md: write constrained.research.specifications.table() there"
 
 
 def test_each_deviation_has_its_reason():

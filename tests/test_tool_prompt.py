@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 from constrained.benchmarks import told
+from constrained.export.declarations import QUOTE, declaration
 
 from constrained import ChatFormat, ConstrainedError, Vocabulary
 from constrained.formats import Message
 from constrained.formats.definition import read_definition
-from constrained.formats.writing.tool_prompt import declaration
 from constrained.grammar.lark import shipped_folder
 
 TOOLS = [
@@ -317,7 +317,7 @@ mix?: number | string,
 
 @pytest.mark.parametrize(("language", "function", "declared"), DECLARED, ids=[f"{one}-{two['name']}" for one, two, _ in DECLARED])
 def test_declarations_are_those_of_the_vendors(language, function, declared):
-    assert "".join(text for text, _ in declaration(language, function, '"')) == declared
+    assert declaration(language, function).replace(QUOTE, '"') == declared
 
 
 def test_every_format_has_words_for_tools():

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from constrained.errors import GrammarError, shown
+from constrained.export.declarations import LANGUAGES
 from constrained.formats.message import RESULTS
 from constrained.formats.payload.tagged import ELEMENTS, Elements
 from constrained.schema.surfaces.tags import KINDS
@@ -88,7 +89,7 @@ TOOL_PROMPT = TableShape({
     **dict.fromkeys(
         ("role", "text", "name", "joined", "otherwise", "tool", "between", "opened", "takes_over", "option"), "a text"),
     "place": ("before", "behind", "own", "first"),
-    "declared": ("python", "quoted", "signature", "typescript", "typescript with bounds", "xml"),
+    "declared": tuple(LANGUAGES),
     "own": "a list of texts", "indent": "a number from 0", **dict.fromkeys(("enveloped", "compact"), "true or false"),
 }, ("role", "place", "text"))  # fmt: skip
 

@@ -27,10 +27,10 @@ from constrained.errors import ConstrainedError, Rejected
 from constrained.export.engines import TARGETS, export
 from constrained.formats import ChatFormat
 from constrained.formats.definition import Definition, read_definition
-from constrained.formats.specifications import REFUSED, Verdict, examples, found_of
 from constrained.grammar import Embedded
 from constrained.grammar.lark import shipped_folder
 from constrained.research.next_tokens import encode, report
+from constrained.research.specifications import REFUSED, Verdict, examples, found_of
 from constrained.schema.embedding import EmbeddedSchema
 
 ShowTarget = Literal["lark", "llguidance", "xgrammar", "xgrammar-tags", "gbnf", "response_template", "values"]
