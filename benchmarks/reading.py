@@ -100,7 +100,7 @@ def texts(chat: ChatFormat, size: int) -> Iterator[tuple[str, str, str, Any]]:
         ("messages", "conversation", lambda: longer(of_messages, size)),
         ("results", "conversation", lambda: longer(of_results, size)),
     ]
-    many = chat.definition.repeat is not None and chat.definition.repeat.default is None
+    many = chat.definition.calls is not None and chat.definition.calls.default is None
     lacking = {*(_ARGUMENTS if own else ()), *(() if many else ("calls",)), *(() if kind else ("thought",))}
     for name, what, write in turns:
         if name in lacking:

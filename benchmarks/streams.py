@@ -190,7 +190,7 @@ def cut_turns(chat: ChatFormat) -> list[str]:
     kinds = chat.definition.thoughts if chat.definition.generates_thoughts else ()
     thoughts = dict.fromkeys(kinds, "So é, 雨 : <b>?\n")
     hard = [ToolCall("write", {"text": 'a "b" \\ <c>\n{d} 雨 🌧'})]
-    if chat.definition.repeat is not None and chat.definition.repeat.default is None:
+    if chat.definition.calls is not None and chat.definition.calls.default is None:
         hard.append(ToolCall("write", {"numbers": [1, -2]}))
     for said, calls, thought in product(("Grüße, <ok>.", ""), (hard, hard[:1], []), (thoughts, {})):
         try:

@@ -148,7 +148,7 @@ def _written(name: str, tools: list[Any], calls: list[dict[str, Any]]) -> list[s
     """Return where a format does not write calls so that they are read again; as one turn, or each as its own."""
     chat = ChatFormat.load(name)
     wanted = [ToolCall(call["name"], call["arguments"]) for call in calls]
-    several = chat.definition.repeat is not None
+    several = chat.definition.calls is not None
     options: dict[str, Any] = {"parallel_tool_calls": True} if several else {}
     told = []
     for turn in [wanted] if several else [[call] for call in wanted]:

@@ -140,7 +140,7 @@ def turns(chat: ChatFormat) -> st.SearchStrategy[Message]:
     """Return messages as a format has them: calls, or an answer, or both; with a thought, where it has one."""
     kind = next(iter(chat.definition.thoughts), None) if chat.definition.generates_thoughts else None
     thoughts = st.just({}) if kind is None else st.just({}) | _texts.map(lambda text: {kind: f"Hm{text}"})
-    repeat = chat.definition.repeat
+    repeat = chat.definition.calls
     called = _calls(chat.definition.payload is not None and chat.definition.payload.surface == "tagged")
     calls = st.lists(called, min_size=1, max_size=1 if repeat is None else min(3, repeat.default or 3))
     said = st.just("") | _texts.map(lambda text: f"So{text}")
@@ -165,7 +165,7 @@ class Writer:
 
     def write(self, message: Message) -> str | None:
         """Return the text of a turn; None: the format has none that says this, or generates none with its strings."""
-        repeat = self._chat.definition.repeat
+        repeat = self._chat.definition.calls
         ids = repeat is not None and repeat.ids == "unique"
         calls = [
             ToolCall(call.name, call.arguments, f"call{at:05}" if ids else None)

@@ -359,7 +359,7 @@ def _generated(
         if message.role == "assistant" and not message.stop:
             try:
                 text = chat.write(message, tools)
-                several: dict[str, Any] = {"parallel_tool_calls": True} if chat.definition.repeat else {}
+                several: dict[str, Any] = {"parallel_tool_calls": True} if chat.definition.calls else {}
                 chat.validate(text, "assistant_turn", tools, strict=True, **several)
                 found += 1
             except ConstrainedError as error:
@@ -390,7 +390,7 @@ def _gone_on(
     stops = [text.rfind(one) + len(one) for one in chat.stop if one in text]
     if not stops:  # the template leaves it open
         return 0
-    several: dict[str, Any] = {"parallel_tool_calls": True} if chat.definition.repeat else {}
+    several: dict[str, Any] = {"parallel_tool_calls": True} if chat.definition.calls else {}
     try:
         chat.validate(
             text[: max(stops)],

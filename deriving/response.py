@@ -52,7 +52,7 @@ class _Probing:
         names = sorted({*chat.tokens.values(), *chat.definition.markers}, key=len, reverse=True)
         self.token = re.compile("|".join([*map(pattern_of, names), r"</?[\w:｜ ]+", r"[\s\S]"]))
         self.end = ""  # what closes all calls of a turn
-        self.several = self.definition.repeat is not None
+        self.several = self.definition.calls is not None
         self.kinds = self.definition.thoughts if self.definition.generates_thoughts else {}
 
     def template(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class _Probing:
         return text.removesuffix(stop)
 
     def called(self, arguments: Mapping[str, Any] = _ARGUMENTS, *schemas: Any, said: str = "") -> str | None:
-        ids = self.definition.repeat is not None and self.definition.repeat.ids == "unique"
+        ids = self.definition.calls is not None and self.definition.calls.ids == "unique"
         count = 2 if self.several else 1
         calls = [
             ToolCall(name, dict(arguments), call_id if ids else None)

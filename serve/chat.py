@@ -97,7 +97,7 @@ class Chat:
         read = _Body(body, self.limits)
         tools, schema, thinking = read.tools(), read.schema(), read.thinking()
         parallel = read.flag("parallel_tool_calls")
-        if parallel and self.format.definition.repeat is None:
+        if parallel and self.format.definition.calls is None:
             parallel = None  # it may call several tools at once, and the format has room for one
         with c.work.metered(c.work.Budget(self.limits.work, deadline=self.limits.deadline)):
             with blaming("reasoning_effort"):

@@ -121,7 +121,7 @@ def test_what_comes_again_is_read_as_slowly(name):
     chat = ChatFormat.load(name)
     tools = chat.definition.payload and [TOOL]
     call = ToolCall("f", {"a": "x y", "b": 1}) if tools else ToolCall("brave_search", {"query": "x"})
-    many = 4 if chat.definition.repeat else 1
+    many = 4 if chat.definition.calls else 1
     texts = [(chat.write(Message("", [call] * many), tools), "assistant_turn")]
     texts += [(text, "conversation") for text in _talks(chat)]
     for text, kind in texts:

@@ -74,7 +74,7 @@ def _conversations(draw, chat):
             continue
         calls = [ToolCall("brave_search", {"query": draw(SOME_TEXTS)})] if own else [ToolCall("f", draw(ARGUMENTS))]
         calls += (
-            [ToolCall("look_up", {})] if not own and chat.definition.repeat is not None and draw(st.booleans()) else []
+            [ToolCall("look_up", {})] if not own and chat.definition.calls is not None and draw(st.booleans()) else []
         )
         messages.append(Message(draw(SOME_TEXTS) if draw(st.booleans()) else "", calls, thoughts=thoughts))
         messages += [Message(draw(SOME_TEXTS), role=result) for _ in calls]

@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from constrained.errors import GrammarError, shown
 from constrained.export.declarations import LANGUAGES
@@ -23,105 +24,17 @@ from constrained.formats.message import RESULTS
 from constrained.formats.payload.tagged import ELEMENTS, Elements
 from constrained.schema.surfaces.tags import KINDS
 
-# -- the shape of tables -----------------------------------------------------------------------------------------------
-
-def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-
-
-_KINDS: dict[str, Callable[[object], bool]] = {
-    "a text": lambda value: isinstance(value, str),
-    "true or false": lambda value: isinstance(value, bool),
-    "a number from 0": lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
-    "a list of texts": _texts,
-    "a list of tables": lambda value: isinstance(value, list) and all(isinstance(entry, dict) for entry in value),
-    "a table": lambda value: isinstance(value, dict),
-    "a table of texts": lambda value: (
-        isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
-    ),
-    "a table of lists of texts": lambda value: isinstance(value, dict) and all(map(_texts, value.values())),
-    "a table of tables": lambda value: (
-        isinstance(value, dict) and all(isinstance(entry, dict) for entry in value.values())
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class TableShape:
-    """The keys of a table: one of `_KINDS` for each, or the texts that its value may be; `needed` must be there."""
-
-    keys: Mapping[str, str | tuple[str, ...]]
-    needed: tuple[str, ...] = ()
-
-
-CHANGE = TableShape({
-    "drop": "a list of texts", "replace": "a table of texts", "avoid": "a list of texts", "notes": "a table of texts",
-    "stops": "a table of lists of texts",
-})  # fmt: skip
-MEMBER = TableShape({"present": "a table", "absent": "a table", "told": "a table"}, ("present", "absent"))
-SIGN = TableShape(dict.fromkeys(("by", "name", "token", "text"), "a text"), ("by",))
-CONSTRAINTS = TableShape(dict.fromkeys((
-    "call_ids_differ", "calls_are_answered", "results_answer_calls", "results_in_order", "tools_are_listed",
-), ("always", "strict")))  # fmt: skip
-BUILTIN = TableShape(
-    {"rule": "a text", "arguments": "a table of texts", "avoid": "a list of texts"}, ("rule", "arguments")
-)
-REASONING = TableShape(dict.fromkeys(("rule", "block", "prompt", "closed"), "a text"), ("rule", "block", "prompt"))
-PAYLOAD = TableShape(
-    {
-        "surface": ("json", "python", "tagged", "quoted"),
-        "name": ("raw", "json", "python"),
-        "tag_safe": "true or false",
-        "quote": "a text",
-        "sorts": "true or false",
-        "whitespace": ("canonical", "compact"),
-        "avoid": "a list of texts",
-        "elements": "a table of texts",
-    },
-    ("surface", "name"),
-)
-NESTED = TableShape(dict.fromkeys(("open", "close", "item"), "a text"), ("open", "close"))
-CALLS = TableShape({
-    "repeat": "a text", "next": "a text", "default": "a number from 0", "all": "a text", "ids": ("counted", "unique"),
-    "first": "a number from 0",
-    "per": ("conversation", "turn")}, ("repeat", "next"))  # fmt: skip
-TOOL_PROMPT = TableShape({
-    **dict.fromkeys(
-        ("role", "text", "name", "joined", "otherwise", "tool", "between", "opened", "takes_over", "option"), "a text"),
-    "place": ("before", "behind", "own", "first"),
-    "declared": tuple(LANGUAGES),
-    "own": "a list of texts", "indent": "a number from 0", **dict.fromkeys(("enveloped", "compact"), "true or false"),
-}, ("role", "place", "text"))  # fmt: skip
-
-
-def check_shape(table: Mapping[str, Any], shape: TableShape, file: str, where: str = "") -> None:
-    """Raise `GrammarError` where a table lacks a key, has an unknown one or a value of another kind; where: the key of
-    the table.
-    """
-    for key, value in table.items():
-        place = f"{where}.{key}" if where else key
-        if key not in shape.keys:
-            raise GrammarError(f"unknown key {place!r} in {file}", instead="one of: " + ", ".join(sorted(shape.keys)))
-        kind = shape.keys[key]
-        if isinstance(kind, tuple) and value not in kind:
-            raise refused(file, place, f"it is {shown(value)}", f"one of: {', '.join(kind)}")
-        if isinstance(kind, str) and not _KINDS[kind](value):
-            raise refused(file, place, f"it is {shown(value)}", kind)
-    for key in shape.needed:
-        if key not in table:
-            raise refused(file, where or None, f"the key {key!r} is missing")
-
-
-def refused(file: str, where: str | None, because: str, instead: str = "see grammars/README.md") -> GrammarError:
-    """Return the error for a definition that is wrong at a key."""
-    return GrammarError(f"cannot read the format {file}", where=where, because=because, instead=instead)
-
-
 # -- the definition ----------------------------------------------------------------------------------------------------
 
 ENTRY = "assistant_turn"
-PLACES = ("first", "before the first user", "before the last user")  # of the list of tools
-PROMPTS = ("free", "think-open", "think-closed")  # how a generation prompt ends
+
+# what a text of a definition names, for `pairs.check_names_of`
+RuleName = Annotated[str, "rule"]
+TextRule = Annotated[str, "rule", "text"]  # one that is a terminal, as it is read back as a text
+TokenName = Annotated[str, "token"]
+Role = Annotated[str, "role"]
+
+Fault = tuple[str, str, str]  # what is wrong with a table: the key in it, because, instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +46,11 @@ class Change:
     `stops`: rules of whole turns → the tokens that end them, in place of the format's.
     """
 
-    drop: tuple[str, ...] = ()
-    replace: tuple[tuple[str, str], ...] = ()
+    drop: tuple[RuleName, ...] = ()
+    replace: Mapping[RuleName, RuleName] = field(default_factory=dict)
     avoid: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
-    stops: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stops: Mapping[RuleName, tuple[TokenName, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +59,22 @@ class Sign:
     text that fits a regular expression; speaker and token by their names in the grammar.
     """
 
-    by: str
+    by: Role
     name: str | None = None
-    token: str | None = None
+    token: TokenName | None = None
     text: str = ""
+
+    def fault(self) -> Fault | None:
+        return _no_pattern("text", self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What changes where a list has a name, and where it has not; `told`: by what a conversation tells of it."""
+
+    present: Change
+    absent: Change
+    told: Sign | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +82,23 @@ class Option:
     """A choice that the caller makes.
 
     Either one of the `values`, or, where there are `members`, a list of some of them (None: unknown, nothing changes):
-    members[name] = (change where the list has the name, change where it has not).  `generated`: the value where a turn
-    is generated and nothing is said; `default`: where one is read.  `told`: True, or a member → the sign by which a
-    conversation tells of it.
+    each with what changes where the list has its name, and where it has not.  `generated`: the value where a turn is
+    generated and nothing is said; `default`: where one is read.  `told`: the sign by which a conversation tells that
+    the option is true.
     """
 
     about: str
-    default: object
-    values: Mapping[str | bool, Change]
-    members: Mapping[str, tuple[Change, Change]]
+    default: object = None
+    values: Mapping[str | bool, Change] = field(default_factory=dict)
+    members: Mapping[str, Member] = field(default_factory=dict)
     generated: object = None
-    told: Mapping[object, Sign] = field(default_factory=dict)
+    told: Sign | None = None
+
+    @property
+    def signs(self) -> dict[object, Sign]:
+        """By what a conversation tells of the option: True, or a member, → its sign."""
+        own: dict[object, Sign] = {name: one.told for name, one in self.members.items() if one.told is not None}
+        return own if self.told is None else {True: self.told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,32 +113,44 @@ class Payload:
     read.
     """
 
-    surface: str
-    name: str
-    tag_safe: bool
-    quote: str | None = None
+    surface: Literal["json", "python", "tagged", "quoted"]
+    name: Literal["raw", "json", "python"]
+    tag_safe: bool = False
+    quote: TokenName | None = None
     sorts: bool = False
-    whitespace: str = "canonical"
+    whitespace: Literal["canonical", "compact"] = "canonical"
     avoid: tuple[str, ...] = ()
     elements: Elements | None = None
+
+    def fault(self) -> Fault | None:
+        if (self.quote is not None) != (self.surface == "quoted"):
+            return "quote", "it belongs to the surface 'quoted'", README
+        if self.elements is None:
+            return None
+        return _no_pattern("elements.open", self.elements.open) or _no_pattern("elements.close", self.elements.close)
 
 
 @dataclass(frozen=True, slots=True)
 class CallRepeat:
-    """How further calls follow the first: `rule` derives any number of `next`; `default` is the most calls of a turn,
+    """How further calls follow the first: `repeat` derives any number of `next`; `default` is the most calls of a turn,
     None: no bound.
 
     `ids`: where calls have ids, "counted", in decimal from `first` on, or "unique", texts of the rule `call_id`; then
     `all` is the rule of all calls, and `per` says whether they are counted in a "turn" or in the "conversation".
     """
 
-    rule: str
-    next: str
-    default: int | None
-    all: str | None = None
-    ids: str | None = None
+    repeat: RuleName
+    next: RuleName
+    default: int | None = None
+    all: RuleName | None = None
+    ids: Literal["counted", "unique"] | None = None
     first: int = 0
-    per: str = "conversation"
+    per: Literal["conversation", "turn"] = "conversation"
+
+    def fault(self) -> Fault | None:
+        if (self.ids is None) != (self.all is None):
+            return "", "'ids' and 'all' belong together", README
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +159,8 @@ class Builtin:
     value, which does without the texts of `avoid`.
     """
 
-    rule: str
-    arguments: Mapping[str, str]
+    rule: RuleName
+    arguments: Mapping[str, TextRule]
     avoid: tuple[str, ...] = ()
 
 
@@ -227,8 +170,8 @@ class Reasoning:
     the model; `closed`: what it writes in its place where the model shall not think, None: it cannot say so.
     """
 
-    rule: str
-    block: str
+    rule: RuleName
+    block: RuleName
     prompt: str
     closed: str | None = None
 
@@ -249,8 +192,8 @@ class ToolPrompt:
     interface has tools, not the functions alone.
     """
 
-    role: str
-    place: str
+    role: Role
+    place: Literal["before", "behind", "own", "first"]
     text: str
     name: str | None = None
     joined: str = "\n\n"
@@ -266,6 +209,17 @@ class ToolPrompt:
     own: tuple[str, ...] = ()
     option: str | None = None
 
+    def fault(self) -> Fault | None:
+        if self.declared is not None and self.declared not in LANGUAGES:
+            return "declared", f"it is {shown(self.declared)}", f"one of: {', '.join(LANGUAGES)}"
+        of_a_tool = ("json", "parameters", "name", "description", *(("declaration",) if self.declared else ()))
+        for key, slots in (("text", ("tools",)), ("otherwise", ("tools",)), ("tool", of_a_tool)):
+            for slot in re.findall(r"\{\{\w+\}\}|\{(\w+)\}", getattr(self, key) or ""):
+                if slot and slot not in slots:
+                    instead = f"one of: {', '.join(slots)}; {{{{{slot}}}}} where it is text"
+                    return key, f"it has no slot {slot!r}", instead
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
@@ -278,41 +232,41 @@ class Definition:
     of such answers in JSON.  `variant` is what sets a format apart from the one whose grammar it uses.  `stops` maps
     rules that derive whole turns to the tokens that end them, by name.  `messages` maps the rules of messages to roles;
     `slots` maps rules to those that they stand for when a text is read; texts of `escaped` rules have Python's escapes.
-    `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
+    `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON.
     `tool_prompt`: what else is told of tools.  `notes`: what a published reader of the format cannot take, by the
     reader's name.  `results`: the roles of those who answer calls.  `constraints`: rules across messages → who keeps
     them, "always" or "strict".  `doubts`: of a format that was derived, what its template does otherwise, or does not
-    say.  `prompt`: how the template's generation prompt begins a turn, one of `PROMPTS`.
+    say.  `prompt`: how the template's generation prompt begins a turn.
     """
 
     title: str
     specification: str
     grammar: Path
     tokens: Mapping[str, str]
-    markers: tuple[str, ...]
-    padding: tuple[str, ...]
-    reserved: tuple[str, ...]
-    call_markers: tuple[str, ...]
-    not_answers: tuple[str, ...]
-    not_responses: tuple[Mapping[str, Any], ...]
-    stops: Mapping[str, tuple[str, ...]]
-    payload: Payload | None
-    repeat: CallRepeat | None
-    builtins: Mapping[str, Builtin]
-    thoughts: Mapping[str, str]
-    reasoning: Reasoning | None
-    variant: Change
-    messages: Mapping[str, str]
-    slots: Mapping[str, str]
-    escaped: frozenset[str]
-    options: Mapping[str, Option]
-    tool_list: str | None
+    stops: Mapping[RuleName, tuple[TokenName, ...]]
+    markers: tuple[str, ...] = ()
+    padding: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
+    call_markers: tuple[str, ...] = ()
+    not_answers: tuple[str, ...] = ()
+    not_responses: tuple[Mapping[str, Any], ...] = ()
+    payload: Payload | None = None
+    calls: CallRepeat | None = None
+    builtins: Mapping[str, Builtin] = field(default_factory=dict)
+    thoughts: Mapping[str, TextRule] = field(default_factory=dict)
+    reasoning: Reasoning | None = None
+    variant: Change = field(default_factory=Change)
+    messages: Mapping[RuleName, str] = field(default_factory=dict)
+    slots: Mapping[RuleName, str] = field(default_factory=dict)
+    escaped: frozenset[RuleName] = frozenset()
+    options: Mapping[str, Option] = field(default_factory=dict)
+    tool_list: Literal["first", "before the first user", "before the last user"] | None = None
     tool_prompt: tuple[ToolPrompt, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
-    results: tuple[str, ...] = ()
+    results: tuple[Role, ...] = ()
     constraints: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
-    prompt: str = "free"
+    prompt: Literal["free", "think-open", "think-closed"] = "free"
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -342,16 +296,155 @@ class Definition:
         return tuple(text.strip() for text in (self.reasoning.prompt, closed) if text is not None)
 
 
-_SHAPE = TableShape({
-    **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES, "prompt": PROMPTS,
-    **dict.fromkeys(("specials", "markers", "padding", "reserved", "call_markers"), "a list of texts"),
-    **dict.fromkeys(("not_answers", "escaped"), "a list of texts"),
-    **dict.fromkeys(("spellings", "thoughts", "messages", "slots", "notes", "doubts"), "a table of texts"),
-    "results": "a list of texts", "stops": "a table of lists of texts", "not_responses": "a list of tables",
-    **dict.fromkeys(("variant", "payload", "calls", "reasoning", "constraints"), "a table"),
-    **dict.fromkeys(("builtins", "options", "tool_prompt"), "a table of tables"),
-})  # fmt: skip
-_NEEDED = TableShape(_SHAPE.keys, ("title", "specification", "specials", "stops"))
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+README = "see grammars/README.md"
+CONSTRAINTS = (
+    "call_ids_differ", "calls_are_answered", "results_answer_calls", "results_in_order", "tools_are_listed",
+)  # fmt: skip
+_KEPT = Literal["always", "strict"]
+
+
+class _Kind(NamedTuple):
+    """What a value of a table may be: in words, as a test, and what is made of it."""
+
+    words: str
+    fits: Callable[[Any], bool]
+    made: Callable[[Any], Any] = lambda value: value
+
+
+def _listed(value: object, kind: type = str) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, kind) for entry in value)
+
+
+def _mapped(value: object, fits: Callable[[Any], bool] = lambda entry: isinstance(entry, str)) -> bool:
+    return isinstance(value, dict) and all(map(fits, value.values()))
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+_KINDS: dict[Any, _Kind] = {
+    str: _Kind("a text", lambda value: isinstance(value, str)),
+    Path: _Kind("a text", lambda value: isinstance(value, str), Path),
+    bool: _Kind("true or false", lambda value: isinstance(value, bool)),
+    int: _Kind("a number from 0", lambda value: type(value) is int and value >= 0),
+    object: _Kind("anything", lambda value: True),
+    tuple[str, ...]: _Kind("a list of texts", _listed, tuple),
+    frozenset[str]: _Kind("a list of texts", _listed, frozenset),
+    tuple[Mapping[str, Any], ...]: _Kind("a list of tables", lambda value: _listed(value, dict), tuple),
+    Mapping[str, str]: _Kind("a table of texts", _mapped),
+    Mapping[str, tuple[str, ...]]: _Kind(
+        "a table of lists of texts", lambda value: _mapped(value, _listed),
+        lambda value: {key: tuple(texts) for key, texts in value.items()},
+    ),
+}  # fmt: skip
+
+
+def _kind(hint: Any) -> _Kind:
+    """Return what a value of a type is in a file."""
+    if get_origin(hint) is Literal:
+        return _Kind(f"one of: {', '.join(get_args(hint))}", lambda value: value in get_args(hint))
+    if is_dataclass(hint):
+        return _Kind("a table", _is_table)
+    return _KINDS.get(hint) or _Kind("a table of tables", lambda value: _mapped(value, _is_table))
+
+
+@lru_cache(maxsize=32)
+def hints_of(table: type, *, names: bool = False) -> dict[str, Any]:
+    """Return the types of a table's values by their keys; names: with what their texts name."""
+    found = get_type_hints(table, include_extras=names)
+    return {key: get_args(hint)[0] if type(None) in get_args(hint) else hint for key, hint in found.items()}
+
+
+def _needed(table: Any) -> tuple[str, ...]:
+    """Return the keys that a table must have."""
+    return tuple([key.name for key in fields(table) if key.default is MISSING and key.default_factory is MISSING])
+
+
+def _place(where: str, key: str) -> str:
+    return ".".join(filter(None, (where, key)))
+
+
+def check_shape(
+    table: Mapping[str, Any], hints: Mapping[str, Any], file: str, where: str = "", needed: Iterable[str] = ()
+) -> None:
+    """Raise `GrammarError` where a table, at the key `where`, lacks a key, has an unknown one or a value of another
+    kind.
+    """
+    for key, value in table.items():
+        if key not in hints:
+            listed = ", ".join(sorted(hints))
+            raise GrammarError(f"unknown key {_place(where, key)!r} in {file}", instead=f"one of: {listed}")
+        if not _kind(hints[key]).fits(value):
+            raise refused(file, _place(where, key), f"it is {shown(value)}", _kind(hints[key]).words)
+    for key in needed:
+        if key not in table:
+            raise refused(file, where or None, f"the key {key!r} is missing")
+
+
+def _read_keys(
+    table: Mapping[str, Any], hints: Mapping[str, Any], file: str, where: str, needed: Iterable[str]
+) -> dict[str, Any]:
+    """Return the values of a table by its keys."""
+    check_shape(table, hints, file, where, needed)
+    return {key: _read_value(value, hints[key], file, _place(where, key)) for key, value in table.items()}
+
+
+def _read_value(value: Any, hint: Any, file: str, where: str) -> Any:
+    if hint is Option:
+        return _read_option(value, file, where)
+    if is_dataclass(hint):
+        kind: Any = hint
+        made = kind(**_read_keys(value, hints_of(kind), file, where, _needed(kind)))
+        fault: Fault | None = made.fault() if hasattr(made, "fault") else None
+        if fault is not None:
+            raise refused(file, _place(where, fault[0]), *fault[1:])
+        return made
+    if hint in _KINDS or get_origin(hint) is Literal:
+        return _kind(hint).made(value)
+    (inner,) = [kind for kind in get_args(hint) if is_dataclass(kind)]
+    read = {name: _read_value(entry, inner, file, f"{where}.{name}") for name, entry in value.items()}
+    return tuple(read.values()) if get_origin(hint) is tuple else read
+
+
+def _read_option(table: dict[str, Any], file: str, where: str) -> Option:
+    if "members" in table:
+        return Option(**_read_keys(table, {"about": str, "members": Mapping[str, Member]}, file, where, ["about"]))
+    own = {"about": str, "default": object, "generated": object, "told": Sign}
+    hints = {**dict.fromkeys(table, Change), **own}
+    read = _read_keys(table, hints, file, where, ("about", "default"))
+    words = {"true": True, "false": False}
+    values = {words.get(key, key): change for key, change in read.items() if key not in own}
+    for key in ("default", "generated"):
+        if key in read and not (isinstance(read[key], (str, bool)) and read[key] in values):
+            listed = ", ".join(key for key in table if key not in own)
+            raise refused(file, f"{where}.{key}", f"{read[key]!r} is none of its values", f"one of: {listed}")
+    if "told" in read and values.keys() != {True, False}:
+        raise refused(file, f"{where}.told", "it belongs to an option that is true or false, or to a member of a list")
+    return Option(
+        read["about"], read["default"], values, generated=read.get("generated", read["default"]), told=read.get("told")
+    )
+
+
+def _no_pattern(key: str, text: str) -> Fault | None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        return key, str(error), "a regular expression"
+    return None
+
+
+def refused(file: str, where: str | None, because: str, instead: str = README) -> GrammarError:
+    """Return the error for a definition that is wrong at a key."""
+    return GrammarError(f"cannot read the format {file}", where=where, because=because, instead=instead)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+_SPELLED = {"specials": tuple[str, ...], "spellings": Mapping[str, str]}  # which make `tokens`
+_FILE = {key: hint for key, hint in hints_of(Definition).items() if key != "tokens"} | _SPELLED | {"extends": str}
 
 
 def read_definition(path: Path, shipped: Path) -> Definition:
@@ -369,7 +462,7 @@ def _read_table(path: Path, shipped: Path, extending: tuple[Path, ...] = ()) -> 
     except (OSError, ValueError, RecursionError) as error:  # not there, not UTF-8, not TOML, or no path at all
         reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
         raise refused(path.name, None, reason, "a .toml file in UTF-8") from error
-    check_shape(table, _SHAPE, path.name)
+    check_shape(table, _FILE, path.name)
     own = path.with_suffix(".lark")
     if "grammar" in table or "extends" not in table or own.is_file():
         table["grammar"] = str(path.parent / table.get("grammar", own.name))
@@ -398,172 +491,24 @@ def _extended(name: str, path: Path, shipped: Path, extending: tuple[Path, ...])
 
 
 def _definition(table: dict[str, Any], file: str) -> Definition:
-    check_shape(table, _NEEDED, file)
-    spellings = table.get("spellings", {})
-    tokens = {name: spellings.get(name, name) for name in table["specials"]}
-    reasoning = _reasoning(table["reasoning"], file) if "reasoning" in table else None
-    told = table.get("prompt", "free")
+    read = _read_keys(table, _FILE, file, "", ("title", "specification", "specials", "stops"))
+    read.pop("extends", None)
+    specials, spellings = read.pop("specials"), read.pop("spellings", {})
+    tokens = {name: spellings.get(name, name) for name in specials}
+    reasoning, told = read.get("reasoning"), read.get("prompt", "free")
     if told != "free" and (reasoning is None or told == "think-closed" and reasoning.closed is None):
         lacks = "'reasoning'" if reasoning is None else "'reasoning.closed'"
         raise refused(file, "prompt", f"it is {told!r}, and the key {lacks} is missing, which spells that")
     if unknown := spellings.keys() - tokens.keys():
         name = min(unknown)
         raise refused(file, "spellings", f"{name!r} is not among its specials", f'"{name}" in specials')
-    return Definition(
-        title=table["title"],
-        specification=table["specification"],
-        grammar=Path(table["grammar"]),
-        tokens=tokens,
-        markers=tuple(table.get("markers", ())),
-        padding=tuple(tokens.get(name, name) for name in table.get("padding", ())),
-        reserved=tuple(table.get("reserved", ())),
-        call_markers=tuple(table.get("call_markers", ())),
-        not_answers=tuple(table.get("not_answers", ())),
-        not_responses=tuple(table.get("not_responses", ())),
-        stops={rule: tuple(names) for rule, names in table["stops"].items()},
-        payload=_payload(table["payload"], file) if "payload" in table else None,
-        repeat=_repeat(table["calls"], file) if "calls" in table else None,
-        builtins={name: _builtin(value, f"builtins.{name}", file) for name, value in table.get("builtins", {}).items()},
-        thoughts=dict(table.get("thoughts", {})),
-        reasoning=reasoning,
-        variant=_change(table.get("variant", {}), "variant", file),
-        messages=dict(table.get("messages", {})),
-        slots=dict(table.get("slots", {})),
-        escaped=frozenset(table.get("escaped", ())),
-        options={name: _option(value, f"options.{name}", file) for name, value in table.get("options", {}).items()},
-        tool_list=table.get("tool_list"),
-        tool_prompt=tuple(
-            _tool_prompt(value, f"tool_prompt.{name}", file) for name, value in table.get("tool_prompt", {}).items()
-        ),
-        notes=dict(table.get("notes", {})),
-        results=tuple(table.get("results", [role for role in RESULTS if role in table.get("messages", {}).values()])),
-        constraints=_constraints(table.get("constraints", {}), file),
-        doubts=dict(table.get("doubts", {})),
-        prompt=told,
-    )
-
-
-def _constraints(table: dict[str, Any], file: str) -> dict[str, str]:
-    check_shape(table, CONSTRAINTS, file, "constraints")
-    return dict(table)
-
-
-def _sign(table: dict[str, Any], where: str, file: str) -> Sign:
-    check_shape(table, SIGN, file, where)
-    try:
-        re.compile(table.get("text", ""))
-    except re.error as error:
-        raise refused(file, f"{where}.text", str(error), "a regular expression") from error
-    return Sign(**table)
-
-
-def _payload(table: dict[str, Any], file: str) -> Payload:
-    check_shape(table, PAYLOAD, file, "payload")
-    if ("quote" in table) != (table["surface"] == "quoted"):
-        raise refused(file, "payload.quote", "it belongs to the surface 'quoted'")
-    return Payload(
-        table["surface"],
-        table["name"],
-        table.get("tag_safe", False),
-        table.get("quote"),
-        table.get("sorts", False),
-        table.get("whitespace", "canonical"),
-        tuple(table.get("avoid", ())),
-        _elements(table["elements"], file) if "elements" in table else None,
-    )
-
-
-def _elements(table: dict[str, Any], file: str) -> Elements:
-    check_shape(table, NESTED, file, "payload.elements")
-    for key in ("open", "close"):
-        try:
-            re.compile(table[key])
-        except re.error as error:
-            raise refused(file, f"payload.elements.{key}", str(error), "a regular expression") from error
-    return Elements(table["open"], table["close"], table.get("item"))
-
-
-def _repeat(table: dict[str, Any], file: str) -> CallRepeat:
-    check_shape(table, CALLS, file, "calls")
-    if ("ids" in table) != ("all" in table):
-        raise refused(file, "calls", "'ids' and 'all' belong together")
-    return CallRepeat(
-        table["repeat"], table["next"], table.get("default"), table.get("all"), table.get("ids"), table.get("first", 0),
-        table.get("per", "conversation"))
-
-
-def _builtin(table: dict[str, Any], where: str, file: str) -> Builtin:
-    check_shape(table, BUILTIN, file, where)
-    return Builtin(table["rule"], dict(table["arguments"]), tuple(table.get("avoid", ())))
-
-
-def _reasoning(table: dict[str, Any], file: str) -> Reasoning:
-    check_shape(table, REASONING, file, "reasoning")
-    return Reasoning(table["rule"], table["block"], table["prompt"], table.get("closed"))
-
-
-def _tool_prompt(table: dict[str, Any], where: str, file: str) -> ToolPrompt:
-    check_shape(table, TOOL_PROMPT, file, where)
-    of_a_tool = ("json", "parameters", "name", "description", *(("declaration",) if "declared" in table else ()))
-    for key, slots in (("text", ("tools",)), ("otherwise", ("tools",)), ("tool", of_a_tool)):
-        for slot in re.findall(r"\{\{\w+\}\}|\{(\w+)\}", table.get(key, "")):
-            if slot and slot not in slots:
-                raise refused(
-                    file,
-                    f"{where}.{key}",
-                    f"it has no slot {slot!r}",
-                    f"one of: {', '.join(slots)}; {{{{{slot}}}}} where it is text",
-                )
-    return ToolPrompt(**{**table, "own": tuple(table.get("own", ()))})
-
-
-def _option(table: dict[str, Any], where: str, file: str) -> Option:
-    check_shape(
-        {"about": table["about"]} if "about" in table else {}, TableShape({"about": "a text"}, ("about",)), file, where
-    )
-    if "members" in table:
-        check_shape(table, TableShape({"about": "a text", "members": "a table of tables"}), file, where)
-        return Option(
-            table["about"],
-            None,
-            {},
-            {name: _member(value, f"{where}.members.{name}", file) for name, value in table["members"].items()},
-            told={
-                name: _sign(value["told"], f"{where}.members.{name}.told", file)
-                for name, value in table["members"].items()
-                if "told" in value
-            },
-        )
-    words = {"true": True, "false": False}
-    named = {key: value for key, value in table.items() if key not in ("about", "default", "generated", "told")}
-    check_shape(named, TableShape(dict.fromkeys(named, "a table")), file, where)
-    values: dict[str | bool, Change] = {
-        words.get(key, key): _change(value, f"{where}.{key}", file) for key, value in named.items()
+    check_shape(read.get("constraints", {}), dict.fromkeys(CONSTRAINTS, _KEPT), file, "constraints")
+    spoken = read.get("messages", {}).values()
+    spelled = {
+        "padding": tuple(tokens.get(name, name) for name in read.get("padding", ())),
+        "results": read.get("results", tuple(role for role in RESULTS if role in spoken)),
     }
-    if "default" not in table:
-        raise refused(file, where, "the key 'default' is missing")
-    for key in ("default", "generated"):
-        if key in table and not (isinstance(table[key], (str, bool)) and table[key] in values):
-            raise refused(
-                file, f"{where}.{key}", f"{table[key]!r} is none of its values", f"one of: {', '.join(named)}"
-            )
-    told: dict[object, Sign] = {True: _sign(table["told"], f"{where}.told", file)} if "told" in table else {}
-    if told and values.keys() != {True, False}:
-        raise refused(file, f"{where}.told", "it belongs to an option that is true or false, or to a member of a list")
-    return Option(table["about"], table["default"], values, {}, table.get("generated", table["default"]), told)
-
-
-def _member(table: dict[str, Any], where: str, file: str) -> tuple[Change, Change]:
-    check_shape(table, MEMBER, file, where)
-    return _change(table["present"], f"{where}.present", file), _change(table["absent"], f"{where}.absent", file)
-
-
-def _change(table: dict[str, Any], where: str, file: str) -> Change:
-    check_shape(table, CHANGE, file, where)
-    return Change(
-        tuple(table.get("drop", ())), tuple(table.get("replace", {}).items()), tuple(table.get("avoid", ())),
-        dict(table.get("notes", {})), {rule: tuple(names) for rule, names in table.get("stops", {}).items()},
-    )
+    return Definition(**{**read, **spelled}, tokens=tokens)
 
 
 # -- what rules stand for ----------------------------------------------------------------------------------------------

@@ -480,7 +480,7 @@ class ChatFormat:
         """
         from constrained.formats.writing.turn import is_json_answer, write_turn
 
-        if self.definition.repeat and not {"max_calls", "parallel_tool_calls"} & options.keys():
+        if self.definition.calls and not {"max_calls", "parallel_tool_calls"} & options.keys():
             options["parallel_tool_calls"] = True  # a message has as many calls as it has
         request = request_of(self.definition, tools, **options)
         begun, reasoning = request.prompt, self.definition.reasoning

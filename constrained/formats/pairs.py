@@ -22,12 +22,12 @@ import re
 import tomllib
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 from constrained.errors import GrammarError
 from constrained.formats.binding.bind import id_slot, terminal_of
@@ -39,7 +39,7 @@ from constrained.formats.binding.rules import (
     texts_in,
     with_empty_terminals,
 )
-from constrained.formats.definition import ENTRY, Change, Definition, Sign, read_definition, refused
+from constrained.formats.definition import ENTRY, Definition, hints_of, read_definition, refused
 from constrained.grammar import Grammar, Literal, Rule, Symbol
 from constrained.grammar.lark import shipped_folder
 
@@ -87,7 +87,8 @@ def grammar_of_text(definition: Definition, name: str) -> Grammar:
             because = f"the rule {rule!r} has copies, which look-ahead made, and an option changes no copies"
             raise refused(name, key, because, "the rule that uses it")
     if change.drop or change.replace:
-        varied = raw | {target: raw[source] for target, source in change.replace} | dict.fromkeys(change.drop, ())
+        moved = {target: raw[source] for target, source in change.replace.items()}
+        varied = raw | moved | dict.fromkeys(change.drop, ())
         if any(isinstance(symbol, Demanding) for parts in raw.values() for part in parts for symbol in part):
             varied = resolved(varied, read.start)[0]
         rules = with_empty_terminals(varied)
@@ -125,7 +126,7 @@ def lowered(definition: Definition) -> Grammar | None:
 def key_of(definition: Definition) -> Key:
     """Return what tells the grammar of a definition from the others in the file."""
     variant = definition.variant
-    return definition.grammar.name, tuple(sorted(definition.tokens)), variant.drop, variant.replace
+    return definition.grammar.name, tuple(sorted(definition.tokens)), variant.drop, tuple(variant.replace.items())
 
 
 def packed(grammar: Grammar) -> bytes:
@@ -207,9 +208,12 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
     for key, rule in (*((None, turn) for turn in turns), *_rules(definition)):
         if not {rule, f"any_{rule}", rule.removeprefix("any_")} & rules.keys():
             raise refused(file, key, f"its grammar has no rule {rule!r}")
-    for key, name in _tokens(definition):
-        if name not in definition.tokens:
+    for key, name, what in named_in(definition):
+        if "token" in what and name not in definition.tokens:
             raise refused(file, key, f"{name!r} is not among its specials", f'"{name}" in specials')
+        if "role" in what and name not in definition.messages.values():
+            known = ", ".join(dict.fromkeys(definition.messages.values()))
+            raise refused(file, key, f"no message is by {name!r}", f"a role of [messages]: {known}")
     slots = (*SLOTS, *definition.thoughts.values())
     for rule, slot in definition.slots.items():
         if slot not in slots:
@@ -220,11 +224,9 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
         raise refused(
             file, "payload", "it is missing, and the grammar has a rule 'tool_call', whose arguments it describes"
         )
-    for key, role in _speakers(definition):
-        if role not in definition.messages.values():
-            known = ", ".join(dict.fromkeys(definition.messages.values()))
-            raise refused(file, key, f"no message is by {role!r}", f"a role of [messages]: {known}")
-    for place, rule in _texts(definition, rules):
+    own = [(key, name) for key, name, what in named_in(definition) if "text" in what]
+    own += [] if definition.calls is None or definition.calls.ids is None else [("calls.ids", id_slot(rules))]
+    for place, rule in ((None, "content"), *([(None, "name")] if definition.payload else []), *own):
         if rule not in rules:
             raise refused(file, place, f"its grammar has no rule {rule!r}")
         if terminal_of(rules, rule) is None:
@@ -263,75 +265,30 @@ def check_tokens_of(definition: Definition, rules: Alternatives, file: str) -> N
             raise refused(file, "markers", f"the grammar has no text {marker!r}")
 
 
-def _speakers(definition: Definition) -> Iterator[tuple[str, str]]:
-    yield from (("tool_prompt", part.role) for part in definition.tool_prompt)
-    yield from (("results", role) for role in definition.results)
-    yield from ((key, sign.by) for key, sign in _signs(definition))
-
-
-def _signs(definition: Definition) -> Iterator[tuple[str, Sign]]:
-    for name, option in definition.options.items():
-        yield from ((f"options.{name}.told", sign) for sign in option.told.values())
-
-
-def _stops(definition: Definition) -> Iterator[tuple[str, Mapping[str, tuple[str, ...]]]]:
-    yield "stops", definition.stops
-    for name, option in definition.options.items():
-        yield from ((f"options.{name}.{value}.stops", change.stops) for value, change in option.values.items())
-
-
-def _tokens(definition: Definition) -> Iterator[tuple[str, str]]:
-    yield from ((key, sign.token) for key, sign in _signs(definition) if sign.token is not None)
-    for key, stops in _stops(definition):
-        yield from ((f"{key}.{rule}", name) for rule, names in stops.items() for name in names)
-    if definition.payload is not None and definition.payload.quote is not None:
-        yield "payload.quote", definition.payload.quote
-
-
-def _texts(definition: Definition, rules: Alternatives) -> Iterator[tuple[str | None, str]]:
-    """Yield the rules that are read back, with their keys."""
-    yield None, "content"
-    if definition.payload is not None:
-        yield None, "name"
-    if definition.repeat is not None and definition.repeat.ids is not None:
-        yield "calls.ids", id_slot(rules)
-    yield from ((f"thoughts.{kind}", rule) for kind, rule in definition.thoughts.items())
-    for name, builtin in definition.builtins.items():
-        yield from ((f"builtins.{name}.arguments.{key}", rule) for key, rule in builtin.arguments.items())
+def named_in(value: Any, hint: Any = Definition, key: str = "") -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield what the texts of a definition name, as their types say: the key, the name, and of what it is one."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if value is not None and origin is Annotated:
+        yield key, value, hint.__metadata__
+    elif is_dataclass(value):
+        table: Any = type(value)
+        for name, kind in hints_of(table, names=True).items():
+            path = key if name == "values" else f"{key}.{name}".strip(".")  # values stand beside the other keys
+            yield from named_in(getattr(value, name), kind, path)
+    elif isinstance(value, Mapping) and inner:
+        for entry, held in value.items():
+            path = f"{key}.{str(entry).lower()}"
+            yield from (*named_in(entry, inner[0], path), *named_in(held, inner[1], path))
+    elif isinstance(value, (tuple, frozenset)) and inner:
+        for entry in value:
+            yield from named_in(entry, inner[0], key)
 
 
 def _rules(definition: Definition) -> Iterator[tuple[str, str]]:
-    yield from ((f"{key}.{rule}", rule) for key, stops in _stops(definition) for rule in stops)
-    if definition.repeat is not None:
-        yield from (("calls.repeat", definition.repeat.rule), ("calls.next", definition.repeat.next))
-        yield from (
-            ("calls.all", rule)
-            for rule in (definition.repeat.all, "call_id")
-            if rule is not None and definition.repeat.ids is not None
-        )
-    for name, builtin in definition.builtins.items():
-        yield from (
-            (f"builtins.{name}.rule", builtin.rule),
-            *((f"builtins.{name}.arguments.{key}", rule) for key, rule in builtin.arguments.items()),
-        )
-    yield from ((f"thoughts.{kind}", rule) for kind, rule in definition.thoughts.items())
-    if definition.reasoning is not None:
-        yield from (("reasoning.rule", definition.reasoning.rule), ("reasoning.block", definition.reasoning.block))
+    """Yield the rules that a definition names, with their keys, and those that what it says needs."""
+    yield from ((key, name) for key, name, what in named_in(definition) if "rule" in what)
+    if definition.calls is not None and definition.calls.ids is not None:
+        yield "calls.all", "call_id"
     if definition.payload is not None:
         tagged = ("member",) if definition.payload.surface == "tagged" else ()
         yield from (("payload", rule) for rule in ("tool_call", "arguments", *tagged))
-    yield from ((f"messages.{rule}", rule) for rule in definition.messages)
-    yield from ((f"slots.{rule}", rule) for rule in definition.slots)
-    yield from (("escaped", rule) for rule in definition.escaped)
-    yield from _changed("variant", definition.variant)
-    for name, option in definition.options.items():
-        for value, change in option.values.items():
-            yield from _changed(f"options.{name}.{str(value).lower()}", change)
-        for member, (present, absent) in option.members.items():
-            yield from _changed(f"options.{name}.members.{member}.present", present)
-            yield from _changed(f"options.{name}.members.{member}.absent", absent)
-
-
-def _changed(key: str, change: Change) -> Iterator[tuple[str, str]]:
-    yield from ((f"{key}.drop", rule) for rule in change.drop)
-    yield from ((f"{key}.replace", rule) for pair in change.replace for rule in pair)

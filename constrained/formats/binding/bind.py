@@ -45,7 +45,7 @@ from constrained.formats.binding.rules import (
     repeat_at_most,
     tags_of,
 )
-from constrained.formats.definition import ENTRY, Change, Definition, Payload
+from constrained.formats.definition import ENTRY, Change, Definition, Member, Payload
 from constrained.formats.payload.quoted import sorted_properties
 from constrained.formats.tools import Tool
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol
@@ -200,13 +200,13 @@ def shape(generic: Grammar, definition: Definition, request: TurnRequest) -> Alt
     """
     rules = alternatives_of(generic.rules)
     for change in changes_of(definition, request.options):
-        for target, source in change.replace:
+        for target, source in change.replace.items():
             rules[target] = rules[source]
         for rule in change.drop:
             rules[rule] = ()
     _think(rules, definition, request)
-    if definition.repeat is not None and request.calls is not None:
-        repeat_at_most(rules, definition.repeat.rule, definition.repeat.next, request.calls - 1)
+    if definition.calls is not None and request.calls is not None:
+        repeat_at_most(rules, definition.calls.repeat, definition.calls.next, request.calls - 1)
     _choose(rules, definition, request)
     rules = prune(rules, ENTRY)
     if not rules:
@@ -344,14 +344,14 @@ def under(definition: Definition, options: Mapping[str, object]) -> Definition:
     return replace(definition, payload=payload, notes={**definition.notes, **notes})
 
 
-def _member_changes(name: str, value: object, members: Mapping[str, tuple[Change, Change]]) -> list[Change]:
+def _member_changes(name: str, value: object, members: Mapping[str, Member]) -> list[Change]:
     if value is None:
         return []
     listed = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
     if unknown := [entry for entry in listed if entry not in members]:
         what = f"option {name!r} has {shown(unknown[0])}"
         raise GrammarError(what, instead="a list of some of: " + ", ".join(members))
-    return [present if member in listed else absent for member, (present, absent) in members.items()]
+    return [member.present if name in listed else member.absent for name, member in members.items()]
 
 
 def id_slot(rules: Alternatives) -> str:
@@ -469,9 +469,9 @@ def _bind_tools(
     tools, arguments = request.tools, partial(_arguments, options=options, unread=unread)
     if tools is not None and request.only is not None:
         tools = tuple(tool for tool in tools if tool.name in request.only)
-    if definition.repeat is not None and definition.repeat.all is not None:
+    if definition.calls is not None and definition.calls.all is not None:
         calls = Embedded("calls", _calls(frame, definition, payload, request, arguments))
-        return prune({**frame.rules, definition.repeat.all: ((calls,),)}, ENTRY)
+        return prune({**frame.rules, definition.calls.all: ((calls,),)}, ENTRY)
     if tools is None:
         machine = arguments(ANY_OBJECT, "any tool")
         return prune({**frame.rules, "arguments": ((Embedded("arguments", machine),),)}, ENTRY)
@@ -503,7 +503,7 @@ def _calls(
     frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, arguments: Callable[..., Arguments]
 ) -> Calls:
     """Return the machine of all calls of a turn, which gives them ids."""
-    repeat, rules, specials = definition.repeat, frame.rules, frame.specials
+    repeat, rules, specials = definition.calls, frame.rules, frame.specials
     assert repeat is not None
     assert repeat.ids is not None
     (template,), (following,) = frame.shapes["tool_call"], flatten(rules, repeat.next, {"tool_call"})

@@ -226,7 +226,7 @@ def _calls(definition: Definition, parallel: bool | None, max_calls: int | None)
         raise GrammarError(f"max_calls is {shown(max_calls)}", instead="a number from 1, or None")
     if parallel is not None and not isinstance(parallel, bool):
         raise GrammarError(f"parallel_tool_calls is {shown(parallel)}", instead="True, False or None")
-    repeat = definition.repeat
+    repeat = definition.calls
     if repeat is None:
         if parallel or (max_calls or 1) > 1:
             raise GrammarError(

@@ -130,7 +130,7 @@ def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[st
     own |= {builtin.rule: name for name, builtin in definition.builtins.items()}
     refused: set[str] = set()
     for change in changes_of(definition, options):
-        for target, source in change.replace:
+        for target, source in change.replace.items():
             rules[target] = rules[source]
         for rule in change.drop:
             if rule in own:

@@ -73,8 +73,8 @@ def told(definition: Definition, messages: Sequence[ReadMessage | Message]) -> d
     """Return the values of the options that messages tell of."""
     found: dict[str, object] = {}
     for name, option in definition.options.items():
-        shown = [key for key, sign in option.told.items() if any(_shows(one, sign, definition) for one in messages)]
-        if option.told:
+        shown = [key for key, sign in option.signs.items() if any(_shows(one, sign, definition) for one in messages)]
+        if option.signs:
             found[name] = shown if option.members else bool(shown)
     return found
 
@@ -647,7 +647,7 @@ class Asked:
     def _request(self, choice: dict[str, Any], options: Mapping[str, object]) -> TurnRequest:
         definition = self.chat.definition
         most = choice.get("max_calls")
-        if definition.repeat is None and isinstance(most, int) and most > 1:
+        if definition.calls is None and isinstance(most, int) and most > 1:
             raise GrammarError(
                 f"max_calls is {most}",
                 because=f"the format '{definition.title}' has one call in a turn",
@@ -658,7 +658,7 @@ class Asked:
         )
 
     def _most(self) -> int | None:
-        return None if self.chat.definition.repeat is None else self.request.calls  # (there the grammar says)
+        return None if self.chat.definition.calls is None else self.request.calls  # (there the grammar says)
 
     def turn(self, text_or_ids: str | Iterable[int]) -> Turn:
         if isinstance(text_or_ids, str):
@@ -733,7 +733,7 @@ class Asked:
 
     def _check_strictly(self, turn: Turn, reading: Reading) -> None:
         options = self._canonical
-        if self.chat.definition.repeat is None:
+        if self.chat.definition.calls is None:
             options = {key: value for key, value in options.items() if key not in ("max_calls", "parallel_tool_calls")}
         if self.kind == "conversation":
             definition, offered = self.chat.definition, self.terms.tools is not None

@@ -55,7 +55,7 @@ def _written_calls(
 ) -> list[list[tuple[str, list[Piece]]]]:
     """Return the calls of each message: the rule and the pieces of each."""
     schemas = {tool.name: tool.parameters for tool in tools or ()}
-    through = definition.repeat is not None and definition.repeat.per == "conversation"
+    through = definition.calls is not None and definition.calls.per == "conversation"
     calls: list[list[tuple[str, list[Piece]]]] = []
     written = 0
     for message in messages:
@@ -273,7 +273,7 @@ def why_no_message(message: Message, definition: Definition) -> str | None:
 
 
 def _too_many_calls(message: Message, definition: Definition) -> str | None:
-    most = 1 if definition.repeat is None else definition.repeat.default
+    most = 1 if definition.calls is None else definition.calls.default
     if most is None or len(message.tool_calls) <= most:
         return None
     return f"has {len(message.tool_calls)} calls, and its turns have {most if most > 1 else 'one'}"
@@ -319,7 +319,7 @@ def answering(messages: Sequence[Message], definition: Definition, rules: Altern
             chosen = waiting.pop(at)
             message = replace(message, name=message.name or chosen[0].name, call_id=chosen[1])
         elif message.role not in definition.results:
-            before = written if definition.repeat is not None and definition.repeat.per == "conversation" else 0
+            before = written if definition.calls is not None and definition.calls.per == "conversation" else 0
             waiting = [
                 (call, written_id(rules, definition, call, before + at)) for at, call in enumerate(message.tool_calls)
             ]

@@ -264,7 +264,7 @@ def _said_by_users(messages: Sequence[Message]) -> list[Message]:
 
 def _with_ids(messages: Sequence[Message], definition: Definition, rules: Alternatives) -> list[Message]:
     """Return the messages with ids that the format can write, in calls and in the results that answer them."""
-    repeat = definition.repeat
+    repeat = definition.calls
     if repeat is None or repeat.ids is None:
         return [*messages]
     if repeat.ids == "counted":
@@ -285,10 +285,10 @@ def _with_ids(messages: Sequence[Message], definition: Definition, rules: Altern
 def _counted(messages: Sequence[Message], definition: Definition) -> list[Message]:
     """Return the messages with numbers as ids of calls that have others, or the same one."""
     found, before = list[Message](), 0
-    assert definition.repeat is not None
+    assert definition.calls is not None
     for first, *results in _runs(messages, definition):
-        calls, number = first.tool_calls, definition.repeat.first + before
-        before += len(calls) if definition.repeat.per == "conversation" else 0
+        calls, number = first.tool_calls, definition.calls.first + before
+        before += len(calls) if definition.calls.per == "conversation" else 0
         given = [None if call.id is None else call.id.rpartition(":")[2] for call in calls]
         if None in given or len({*given}) < len(given) or not all(map(str.isdecimal, filter(None, given))):
             names = {call.id: str(number + at) for at, call in enumerate(calls) if call.id is not None}

@@ -142,7 +142,7 @@ def _rules(chat: ChatFormat, definition: Definition, options: Mapping[str, Any])
     """
     rules = alternatives_of(chat.generic.rules)
     for change in changes_of(definition, options):
-        for target, source in change.replace:
+        for target, source in change.replace.items():
             rules[target] = rules[source]
         for rule in change.drop:
             rules[rule] = ()
@@ -326,7 +326,7 @@ def _alike(read: Sequence[Message], given: Sequence[Message], question: Question
     """Return whether messages say the same; stop tokens count where they are given, ids where the format leaves them to
     the model.
     """
-    repeat = question.definition.repeat
+    repeat = question.definition.calls
     ids = repeat is not None and repeat.ids == "unique"
     return len(read) == len(given) and all(
         _plain(mine, theirs, question, ids=ids) == _plain(theirs, theirs, question, ids=ids)

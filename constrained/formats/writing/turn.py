@@ -322,7 +322,7 @@ def write_call(
         text = write_keywords(arguments, avoid) if python else write_json(arguments, avoid, spaces)
         written = [(text, False)]
     texts = {"name": spell_name(call.name, payload), "arguments": ""}
-    if definition.repeat is not None and definition.repeat.ids is not None:
+    if definition.calls is not None and definition.calls.ids is not None:
         texts[id_slot(rules)] = _slotted_id(rules, definition, call, at)
     return "tool_call", _filled(rules, "tool_call", texts, definition, written)
 
@@ -331,7 +331,7 @@ def _slotted_id(rules: Alternatives, definition: Definition, call: ToolCall, at:
     """Return what stands in the slot of a call's id, or of the number in it: what the call brings along, if the format
     can write that.
     """
-    repeat, slot = definition.repeat, id_slot(rules)
+    repeat, slot = definition.calls, id_slot(rules)
     assert repeat is not None
     given = call.id.rpartition(":")[2] if call.id and slot == "call_number" else call.id
     if given and (repeat.ids != "counted" or given.isdecimal()):
@@ -341,7 +341,7 @@ def _slotted_id(rules: Alternatives, definition: Definition, call: ToolCall, at:
 
 def written_id(rules: Alternatives, definition: Definition, call: ToolCall, at: int) -> str:
     """Return the id of a call, number `at`, as its text has it; of formats without ids the one that it brings along."""
-    if definition.repeat is None or definition.repeat.ids is None:
+    if definition.calls is None or definition.calls.ids is None:
         return call.id or ""
     text = _slotted_id(rules, definition, call, at)
     if id_slot(rules) == "call_id":
