@@ -236,7 +236,8 @@ class Definition:
     `tool_prompt`: what else is told of tools.  `notes`: what a published reader of the format cannot take, by the
     reader's name.  `results`: the roles of those who answer calls.  `constraints`: rules across messages → who keeps
     them, "always" or "strict".  `doubts`: of a format that was derived, what its template does otherwise, or does not
-    say.  `prompt`: how the template's generation prompt begins a turn.
+    say.  `prompt`: how the template's generation prompt begins a turn.  `changes`: what options change, once they are
+    chosen (`bind.under`).
     """
 
     title: str
@@ -267,6 +268,7 @@ class Definition:
     constraints: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
     prompt: Literal["free", "think-open", "think-closed"] = "free"
+    changes: tuple[Change, ...] = ()
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -443,8 +445,11 @@ def refused(file: str, where: str | None, because: str, instead: str = README) -
 
 # -- files -------------------------------------------------------------------------------------------------------------
 
-_SPELLED = {"specials": tuple[str, ...], "spellings": Mapping[str, str]}  # which make `tokens`
-_FILE = {key: hint for key, hint in hints_of(Definition).items() if key != "tokens"} | _SPELLED | {"extends": str}
+_MADE = ("tokens", "changes")  # of what a file says otherwise, or callers
+_FILE = {
+    **{key: hint for key, hint in hints_of(Definition).items() if key not in _MADE},
+    "extends": str, "specials": tuple[str, ...], "spellings": Mapping[str, str],
+}  # fmt: skip
 
 
 def read_definition(path: Path, shipped: Path) -> Definition:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.errors import ConstrainedError, GrammarError, said_by, shown
-from constrained.formats.binding.bind import Frame, Writing, bind, leading_thought, shape, under
-from constrained.formats.binding.request import generating, make_request, request_of
+from constrained.formats.binding.bind import Frame, bind, leading_thought, shape, under
+from constrained.formats.binding.request import generating, make_request
 from constrained.formats.binding.rules import after_prompt
 from constrained.formats.definition import ENTRY, Definition
 from constrained.formats.message import Message, ToolCall
@@ -246,7 +246,7 @@ class ChatFormat:
         marker_safe: bool = True,
         preface: bool | None = None,
         response_schema: Any = None,
-        **options: object,
+        **options: Any,
     ) -> Grammar:
         """Return the grammar of the turns that an assistant may generate.
 
@@ -273,28 +273,31 @@ class ChatFormat:
         Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: another argument.
         """
         tools, options = generating(self.definition, tools, tool_choice, options)
-        writing = Writing(whitespace, property_order, closed, unsupported, formats)
+        if response_schema is not None and is_python_type(response_schema):
+            response_schema = schema_of(response_schema, "response_schema")
+        choice: dict[str, Any] = {
+            "tool_choice": tool_choice, "parallel_tool_calls": parallel_tool_calls, "max_calls": max_calls,
+        }
+        writing = {
+            "whitespace": whitespace, "property_order": property_order, "closed": closed, "unsupported": unsupported,
+            "formats": formats,
+        }
         thinking: dict[str, Any] = {
             "reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe,
-            "preface": preface, "response": _schema_of(response_schema),
+            "preface": preface, "response_schema": response_schema,
         }
         limited = {} if reasoning_budget is None else {"reasoning_budget": reasoning_budget}
-        key = content(
-            tools, tool_choice, parallel_tool_calls, max_calls, options,
-            whitespace, property_order, closed, unsupported, formats, thinking | limited,
-        )
+        key = content(tools, *choice.values(), options, *writing.values(), thinking | limited)
         grammars, frames = self._recent
-
-        def bound() -> Grammar:
-            choices = (tool_choice, parallel_tool_calls, max_calls, options)
-            asked = make_request(self.definition, tools, *choices, **thinking)
-            found = bind(self.generic, self.definition, asked, writing, frames).made_by("format", self.name, key)
-            found.__dict__["response_template"] = self._response_template
+        if key is not None and (known := grammars.get(key)) is not None:
+            return known
+        asked = make_request(self.definition, tools, **choice, **thinking, **options)
+        found = bind(self.generic, self.definition, asked, writing, frames)
+        found.__dict__.update(recipe=("format", self.name, key), response_template=self._response_template)
+        if reasoning_budget is not None:
             limit = leading_thought(self.generic, self.definition, reasoning_budget, reasoning, prompt)
             found.__dict__["limit"] = limit
-            return found
-
-        return grammars.found(key, bound)
+        return found if key is None else grammars.put(key, found)
 
     def _response_template(self) -> dict[str, Any]:
         from constrained.deriving.response import exported
@@ -482,7 +485,8 @@ class ChatFormat:
 
         if self.definition.calls and not {"max_calls", "parallel_tool_calls"} & options.keys():
             options["parallel_tool_calls"] = True  # a message has as many calls as it has
-        request = request_of(self.definition, tools, **options)
+        asked = {key: value for key, value in options.items() if key not in _SPELLING}
+        request = make_request(self.definition, tools, **{"preface": True, **asked})
         begun, reasoning = request.prompt, self.definition.reasoning
         if options.get("prompt") is None and begun and isinstance(message, Message) and reasoning is not None:
             if begun == reasoning.closed:
@@ -490,7 +494,8 @@ class ChatFormat:
             elif not message.thoughts:  # which the turn closes at once
                 message = replace(message, thoughts={next(iter(self.definition.thoughts)): ""})
         with metered():
-            rules, definition = shape(self.generic, self.definition, request), under(self.definition, request.options)
+            definition = under(self.definition, request.options)
+            rules = shape(self.generic, definition, request)
             if begun:
                 rules = after_prompt(rules, ENTRY, begun, (*definition.tokens.values(), *definition.markers))
             return write_turn(rules, definition, message, request.tools, lambda text: is_json_answer(self, text, tools))
@@ -501,9 +506,7 @@ class ChatFormat:
         return self.write(Message("", [ToolCall(name, given)]), tools, **options)
 
 
-def _schema_of(response: Any) -> Any:
-    """Return the schema of an answer, which may be given as a type."""
-    return schema_of(response, "response_schema") if is_python_type(response) else response
+_SPELLING = ("whitespace", "property_order", "closed", "unsupported")  # of arguments: a canonical text has one
 
 
 @lru_cache(maxsize=64)

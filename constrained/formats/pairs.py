@@ -30,12 +30,13 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 from constrained.errors import GrammarError
-from constrained.formats.binding.bind import id_slot, terminal_of
+from constrained.formats.binding.bind import id_slot
 from constrained.formats.binding.rules import (
     Alternatives,
     alternatives_of,
     reached,
     tags_of,
+    terminal_of,
     texts_in,
     with_empty_terminals,
 )

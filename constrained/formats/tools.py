@@ -112,12 +112,6 @@ def _listed(definitions: object, depth: int) -> list[object]:
     if isinstance(definitions, str) or depth > _MOST_DEEP:
         what = "lists in lists in lists" if depth else f"{shown(definitions)} is a text"
         raise malformed("tools", what)
-    if (
-        isinstance(definitions, Tool)
-        or is_python_type(definitions)
-        or (callable(definitions) and not isinstance(definitions, Mapping))
-    ):
-        return [definitions]
     if isinstance(definitions, Mapping):
         for key in _LISTINGS:
             if isinstance(definitions.get(key), (list, tuple)):
@@ -125,13 +119,17 @@ def _listed(definitions: object, depth: int) -> list[object]:
         if _is_definition(definitions):
             return [definitions]
         return [_named(name, mapping(value, f"tool {shown(name, 100)}")) for name, value in definitions.items()]
-    if isinstance(definitions, Iterable):
-        # Most lists hold plain definitions; 500 of them are looked at once.
-        return [
-            tool for entry in definitions
-            for tool in ([entry] if type(entry) is dict and _is_definition(entry) else _entry(entry, depth))
-        ]  # fmt: skip
-    raise malformed("tools", f"{type(definitions).__name__} is not a list of tool definitions")
+    if not isinstance(definitions, (list, tuple)):
+        if isinstance(definitions, Tool) or is_python_type(definitions) or callable(definitions):
+            return [definitions]
+        if not isinstance(definitions, Iterable):
+            raise malformed("tools", f"{type(definitions).__name__} is not a list of tool definitions")
+    found: list[object] = []
+    for entry in definitions:  # one definition, unless it wraps a list of its own
+        listed = [entry.get(key) for key in _LISTINGS if key in entry] if isinstance(entry, Mapping) else []
+        wraps = any(isinstance(tools, (list, tuple)) for tools in listed) and not _is_definition(entry)
+        found += _listed(entry, depth + 1) if wraps else [entry]
+    return found
 
 
 def _named(name: object, definition: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -139,12 +137,6 @@ def _named(name: object, definition: Mapping[str, Any]) -> Mapping[str, Any]:
     if definition.get("name", name) != name:
         raise malformed(f"tool {shown(name, 100)}", f"its definition names it {shown(definition['name'], 100)}")
     return {"name": name, **definition}
-
-
-def _entry(entry: object, depth: int) -> list[object]:
-    """Return the tools of an entry of a list: one definition, unless it wraps a list of its own."""
-    wraps = isinstance(entry, Mapping) and any(isinstance(entry.get(key), (list, tuple)) for key in _LISTINGS)
-    return _listed(entry, depth + 1) if wraps else [entry]
 
 
 def _is_definition(value: Mapping[Any, Any]) -> bool:
@@ -172,10 +164,11 @@ def _read_tool(definition: object, index: int) -> Tool:
     if callable(definition):
         return Tool(*schema_of_callable(definition))
     where = f"tool {index}"
-    function = mapping(definition, where)
+    function = definition if type(definition) is dict else mapping(definition, where)
     for envelope, beside in _ENVELOPES.items():
         if envelope in function:
-            _check_keys(function, beside, where)
+            if not function.keys() <= beside:
+                raise _unknown_key(function, beside, where)
             function = mapping(function[envelope], where)
     if "name" not in function and isinstance(function.get("title"), str) and "properties" in function:
         return _from_titled(function)
@@ -189,15 +182,15 @@ def _read_tool(definition: object, index: int) -> Tool:
     except UnicodeEncodeError as error:
         raise malformed(where, f"its name {name[:100]!r} holds a lone surrogate, which no text can spell") from error
     where = f"tool {name[:100]!r}"
-    _check_keys(function, _KNOWN, where)
+    if not function.keys() <= _KNOWN:
+        raise _unknown_key(function, _KNOWN, where)
     description = function.get("description")
     return Tool(name, description if isinstance(description, str) else "", read_parameters(function, where))
 
 
-def _check_keys(definition: Mapping[str, Any], known: frozenset[str], where: str) -> None:
-    if not definition.keys() <= known:
-        unknown = min(map(str, definition.keys() - known))
-        raise malformed(where, f"nothing is known of the key {unknown[:100]!r}, which may describe arguments")
+def _unknown_key(definition: Mapping[str, Any], known: frozenset[str], where: str) -> SchemaError:
+    unknown = min(map(str, definition.keys() - known))
+    return malformed(where, f"nothing is known of the key {unknown[:100]!r}, which may describe arguments")
 
 
 def _from_class(kind: type, index: int) -> Tool:

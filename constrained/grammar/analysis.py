@@ -38,13 +38,13 @@ class Facts:
         spend(sum([4 + 4 * len(sequence) for rule in grammar.rules.values() for sequence in rule.alternatives]))
         every = {name: rule.alternatives for name, rule in grammar.rules.items()}
         self._terminals = terminals = _Terminals(grammar)
-        productive = _deriving(every, lambda symbol: id(symbol) not in terminals.wordless)
+        productive = deriving(every, lambda symbol: id(symbol) not in terminals.wordless)
         if grammar.start not in productive:
             raise _no_word(grammar, every, productive, terminals)
         # Nearly always all rules that are reached are kept as they are
         stuck = terminals.wordless or len(productive) < len(every)
-        self.rules = _useful(every, grammar.start, self._deriving_one(productive) if stuck else None)
-        self._nullable_rules = _deriving(self.rules, lambda symbol: id(symbol) in terminals.empty)
+        self.rules = useful(every, grammar.start, self._deriving_one(productive) if stuck else None)
+        self._nullable_rules = deriving(self.rules, lambda symbol: id(symbol) in terminals.empty)
         self._filled_rules = reaching(self.rules, lambda symbol: id(symbol) not in terminals.unfilled)
         self.component = _components({name: self._may_begin_with(sequences) for name, sequences in self.rules.items()})
 
@@ -143,7 +143,7 @@ def factored(exprs: Iterable[Expr]) -> Expr:
 
 def _no_word(grammar: Productions, rules: Rules, productive: set[str], terminals: _Terminals) -> GrammarError:
     what = f"rule '{grammar.start}' derives no word"
-    if terminals.wordless and grammar.start in _deriving(rules, lambda symbol: True):
+    if terminals.wordless and grammar.start in deriving(rules, lambda symbol: True):
         patterns = [symbol for symbol in grammar.symbols() if isinstance(symbol, Pattern)]
         source = next(pattern.source for pattern in patterns if id(pattern) in terminals.wordless)
         because = f"the pattern /{source}/ matches no text"
@@ -157,7 +157,7 @@ def _no_word(grammar: Productions, rules: Rules, productive: set[str], terminals
     )
 
 
-def _deriving(rules: Rules, holds: Callable[[Symbol], bool]) -> set[str]:
+def deriving(rules: Rules, holds: Callable[[Symbol], bool]) -> set[str]:
     """Return the rules with an alternative all of whose symbols hold; a reference holds if its rule is among them."""
     waiting: dict[str, list[list[object]]] = {}  # rule -> [references still open, whose alternative] of each use
     found: list[str] = []
@@ -209,7 +209,7 @@ def reaching(rules: Mapping[str, Iterable[Iterable[Any]]], holds: Callable[[Any]
     return done
 
 
-def _useful(rules: Rules, start: str, holds: Callable[[Symbol], bool] | None) -> dict[str, tuple[Sequence, ...]]:
+def useful(rules: Rules, start: str, holds: Callable[[Symbol], bool] | None) -> dict[str, tuple[Sequence, ...]]:
     """Return the rules that `start` reaches through alternatives all of whose symbols hold, with these alternatives
     only; None: all of them hold.
     """

@@ -309,10 +309,7 @@ def _format(name: str, arguments: Mapping[str, Any], *, formats: Mapping[str, Ch
                 instead='Constraint.load(path, vocabulary, formats={"name": ChatFormat.load("mine.toml")})')
         found = ChatFormat.load(name)
     given = {key: value for key, value in arguments.items() if key not in ("options", "thinking")}
-    thinking = {
-        ("response_schema" if key == "response" else key): value for key, value in arguments["thinking"].items()
-    }
-    return found.grammar(**given, **thinking, **arguments["options"])
+    return found.grammar(**given, **arguments["thinking"], **arguments["options"])
 
 
 def _at(known: list[Grammar], place: Any) -> Grammar:

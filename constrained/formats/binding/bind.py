@@ -22,8 +22,8 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 from json.encoder import encode_basestring
 from typing import Any
@@ -38,16 +38,17 @@ from constrained.formats.binding.rules import (
     after_prompt,
     alternatives_of,
     answering,
+    changed,
     flatten,
     join_literals,
     prune,
     reached,
     repeat_at_most,
     tags_of,
+    terminal_of,
 )
 from constrained.formats.definition import ENTRY, Change, Definition, Member, Payload
 from constrained.formats.payload.quoted import sorted_properties
-from constrained.formats.tools import Tool
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol
 from constrained.grammar.ir import Leading, fill
 from constrained.machine import Language
@@ -89,7 +90,8 @@ class Frame:
     tags: Tags | None  # around members of arguments
     avoid: tuple[str, ...]  # what strings in arguments do not spell
     names: re.Pattern[str] | None  # of tools
-    template: Template | None  # of the whole grammar, where names come last
+    names_last: bool  # whether some call has the arguments before the name
+    template: Template | None  # of the whole grammar, where all have
 
 
 def frame_key(definition: Definition, request: TurnRequest) -> bytes | None:
@@ -102,17 +104,16 @@ def frame_key(definition: Definition, request: TurnRequest) -> bytes | None:
     )  # fmt: skip
 
 
-def make_frame(
-    generic: Grammar, definition: Definition, request: TurnRequest, answer: Callable[[], Symbol] | None
-) -> Frame:
-    """Return the frame of a request; `answer` makes what answers say in place of any text.
+def make_frame(generic: Grammar, definition: Definition, request: TurnRequest, writing: Writing) -> Frame:
+    """Return the frame of a request; `writing`: how answers are written, where the request says what they fit.
 
     Raises: GrammarError: the request contradicts the format or itself.
     """
     rules = shape(generic, definition, request)
     names = name_pattern(rules)
-    if answer is not None and "answer" in rules:
-        rules = prune(answering(rules, answer()), ENTRY)
+    if request.response is not None and "answer" in rules:
+        response = Embedded("response", _response(request, definition, writing))
+        rules = prune(answering(rules, response), ENTRY)
     if request.marker_safe:
         rules = marker_safe(rules, definition)
     if request.response is None:  # so that the frame is shared
@@ -130,7 +131,8 @@ def make_frame(
         tags = tags._replace(avoid=mark, ends=overlapping(rules, mark))
     around = _around(rules, shapes)
     template = template_of(shapes, around, specials, lambda rules: grammar_of(rules, generic, definition))
-    return Frame(rules, shapes, around, specials, tags, avoid, names, template)
+    names_last = any(map(begins_with_arguments, chain.from_iterable(shapes.values())))
+    return Frame(rules, shapes, around, specials, tags, avoid, names, names_last, template)
 
 
 def grammar_of(rules: Alternatives, generic: Grammar, definition: Definition) -> Grammar:
@@ -194,16 +196,12 @@ def _around(rules: Alternatives, shapes: Mapping[str, tuple[Sequence, ...]]) -> 
 
 
 def shape(generic: Grammar, definition: Definition, request: TurnRequest) -> Alternatives:
-    """Return the rules of the turn that a request asks for, with the call still generic.
+    """Return the rules of the turn that a request asks for, with the call still generic; of a definition under its
+    options.
 
     Raises: GrammarError: the request contradicts the format or itself.
     """
-    rules = alternatives_of(generic.rules)
-    for change in changes_of(definition, request.options):
-        for target, source in change.replace.items():
-            rules[target] = rules[source]
-        for rule in change.drop:
-            rules[rule] = ()
+    rules = changed(alternatives_of(generic.rules), definition.changes)
     _think(rules, definition, request)
     if definition.calls is not None and request.calls is not None:
         repeat_at_most(rules, definition.calls.repeat, definition.calls.next, request.calls - 1)
@@ -303,8 +301,12 @@ def call_rules(rules: Alternatives, definition: Definition) -> list[str]:
     ]
 
 
-def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Change]:
-    """Return what options change in a format's rules.  Raises: GrammarError: an option or its value is unknown."""
+def under(definition: Definition, options: Mapping[str, object]) -> Definition:
+    """Return the definition with what the values of options change: in rules (`changes`), of strings, of readers, of
+    what is told of tools and of the tokens that end turns.
+
+    Raises: GrammarError: an option or its value is unknown.
+    """
     if unknown := options.keys() - definition.options.keys():
         raise GrammarError(
             f"unknown option {min(unknown)!r} for the format '{definition.title}'",
@@ -312,32 +314,25 @@ def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Ch
             if definition.options
             else "leave it out; the format has no options",
         )
-    found: list[Change] = []
+    changes: list[Change] = []
+    known = {name: options.get(name, option.default) for name, option in definition.options.items()}
     for name, option in definition.options.items():
-        value = options.get(name, option.default)
+        value = known[name]
         if option.members:
-            found += _member_changes(name, value, option.members)
+            changes += _member_changes(name, value, option.members)
         elif isinstance(value, (str, bool)) and value in option.values:
-            found.append(option.values[value])
+            changes.append(option.values[value])
         else:
             raise GrammarError(
                 f"option {name!r} is {shown(value)}", instead="one of: " + ", ".join(map(repr, option.values))
             )
-    return found
-
-
-def under(definition: Definition, options: Mapping[str, object]) -> Definition:
-    """Return the definition with what the values of options say of strings, of readers, of what is told of tools and
-    of the tokens that end turns.
-    """
-    known = {name: options.get(name, option.default) for name, option in definition.options.items()}
+    if not changes:
+        return definition
     told = tuple(part for part in definition.tool_prompt if known.get(part.option or "", True))
-    definition = definition if told == definition.tool_prompt else replace(definition, tool_prompt=told)
-    changes = changes_of(definition, options)
+    stops = next((change.stops for change in changes if change.stops), definition.stops)
+    definition = replace(definition, changes=tuple(changes), tool_prompt=told, stops=stops)
     avoid = tuple(chain.from_iterable([change.avoid for change in changes]))
     notes = dict(chain.from_iterable([change.notes.items() for change in changes]))
-    stops = next((change.stops for change in changes if change.stops), definition.stops)
-    definition = definition if stops is definition.stops else replace(definition, stops=stops)
     if not avoid and not notes or definition.payload is None:
         return definition
     payload = replace(definition.payload, avoid=(*definition.payload.avoid, *avoid))
@@ -365,33 +360,12 @@ def name_pattern(rules: Alternatives) -> re.Pattern[str] | None:
     return re.compile(found.source) if found is not None else None
 
 
-def terminal_of(rules: Alternatives, rule: str) -> Pattern | None:
-    """Return the pattern of a rule that is one terminal, None for any other rule."""
-    sequence: tuple[Symbol, ...] = (Ref(rule),)
-    while len(sequence) == 1 and isinstance(sequence[0], Ref) and len(rules.get(sequence[0].rule, ())) == 1:
-        sequence = rules[sequence[0].rule][0]
-    return sequence[0] if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None
-
-
 # -- binding -----------------------------------------------------------------------------------------------------------
 
 ANY_OBJECT = {"type": "object"}
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """How arguments are written; the parameters of `schema.embed`, `whitespace` None: as the format has it."""
-
-    whitespace: str | None
-    property_order: str
-    closed: bool
-    unsupported: str
-    formats: str = "assert"
-
-    def options(self, usual: str = "canonical") -> dict[str, Any]:
-        """Return them by name; usual: the whitespace of the format."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return named | {"whitespace": self.whitespace or usual}
+Writing = Mapping[str, Any]  # how arguments are written: parameters of `schema.embed`; whitespace None: the format's
 
 
 def bind(
@@ -402,19 +376,11 @@ def bind(
     Cost: some 20 µs a tool, and half a millisecond for a frame that is new; schemas are lowered later, when their tool
     is called.
     """
-    answer = None
-    if request.response is not None:
-
-        def answer() -> Symbol:
-            return Embedded("response", _response(request, definition, writing))
-
     definition = under(definition, request.options)
-    frame = frames.found(frame_key(definition, request), lambda: make_frame(generic, definition, request, answer))
+    frame = frames.found(frame_key(definition, request), lambda: make_frame(generic, definition, request, writing))
     rules = frame.rules
     if frame.shapes:
         assert definition.payload is not None
-        if request.tools is not None:
-            check_names(frame.names, definition, definition.payload, [tool.name for tool in request.tools])
         bound = _bind_tools(frame, definition, definition.payload, request, writing)
         if isinstance(bound, Grammar) and not request.prompt:
             return bound
@@ -432,7 +398,8 @@ def _response(request: TurnRequest, definition: Definition, writing: Writing) ->
     no reader takes for a call.
     """
     avoid = avoided(definition, marker_safe=request.marker_safe)
-    options = {**writing.options(), "spelling": "canonical", "closed": False, "avoid": avoid}
+    spaces = writing["whitespace"] or "canonical"
+    options = {**writing, "whitespace": spaces, "spelling": "canonical", "closed": False, "avoid": avoid}
     schema = {} if request.response is True else request.response
     calls = definition.not_responses if request.marker_safe else ()
     if not calls or not isinstance(schema, Mapping):
@@ -459,48 +426,45 @@ def _bind_tools(
     options: dict[str, Any] = {
         "surface": "arguments" if payload.surface == "python" else payload.surface,
         "spelling": "canonical",
-        **writing.options(payload.whitespace),
+        **writing,
+        "whitespace": writing["whitespace"] or payload.whitespace,
         "tags": frame.tags,
         "quote": None if payload.quote is None else definition.tokens[payload.quote],
         "avoid": frame.avoid,
     }
     SchemaOptions(**options)  # refuses unknown values now, also where no schema is compiled yet
-    unread = tuple(Note("", reader, because) for reader, because in definition.notes.items())
-    tools, arguments = request.tools, partial(_arguments, options=options, unread=unread)
-    if tools is not None and request.only is not None:
-        tools = tuple(tool for tool in tools if tool.name in request.only)
+    unread = tuple([Note("", reader, because) for reader, because in definition.notes.items()])
+    names: list[str] = []
+    if request.tools is None:
+        machines = [Arguments(ANY_OBJECT, options, unread=unread)]
+    else:
+        early = Parts(options) if frame.names_last else None
+        spelled = spelled_names(frame.names, definition, payload, [tool.name for tool in request.tools])
+        tools = [tool for tool in request.tools if request.only is None or tool.name in request.only]
+        names = [spelled[tool.name] for tool in tools]
+        schemas = [dict(sorted_properties(tool.parameters)) if payload.sorts else tool.parameters for tool in tools]
+        machines = [
+            Arguments(schema, options, f"tool {tool.name!r}", early, unread)
+            for schema, tool in zip(schemas, tools, strict=True)
+        ]
     if definition.calls is not None and definition.calls.all is not None:
-        calls = Embedded("calls", _calls(frame, definition, payload, request, arguments))
+        calls = Embedded("calls", _calls(frame, definition, request, names, machines))
         return prune({**frame.rules, definition.calls.all: ((calls,),)}, ENTRY)
-    if tools is None:
-        machine = arguments(ANY_OBJECT, "any tool")
-        return prune({**frame.rules, "arguments": ((Embedded("arguments", machine),),)}, ENTRY)
-    early = Parts(options) if any(map(begins_with_arguments, chain.from_iterable(frame.shapes.values()))) else None
-    machines = [arguments(written_schema(tool, payload), f"tool {tool.name!r}", early=early) for tool in tools]
-    names = [spell_name(tool.name, payload) for tool in tools]
+    if request.tools is None:
+        return prune({**frame.rules, "arguments": ((Embedded("arguments", machines[0]),),)}, ENTRY)
     if frame.template is not None and names and frame.specials.isdisjoint(names):
         return frame.template.filled(machines, names)
     bound: dict[str, list[Sequence]] = {rule: [] for rule in frame.shapes}
-    for rule, shapes in frame.shapes.items():
-        for shape in shapes:
-            for tool, machine, name in zip(tools, machines, names, strict=True):
-                slots: dict[str, Symbol] = {"name": Literal(name), "arguments": Embedded(tool.name, machine)}
-                bound[rule].append(join_literals(_filled(shape, slots), frame.specials))
+    for rule, shape in [(rule, shape) for rule, shapes in frame.shapes.items() for shape in shapes]:
+        for tool, machine, name in zip(tools, machines, names, strict=True):
+            slots: dict[str, Symbol] = {"name": Literal(name), "arguments": Embedded(tool.name, machine)}
+            filled = [slots.get(symbol.rule, symbol) if type(symbol) is Ref else symbol for symbol in shape]
+            bound[rule].append(join_literals(filled, frame.specials))
     return {**frame.around, **{rule: tuple(bound[rule]) for rule in bound if rule in frame.around}}
 
 
-def _filled(shape: Sequence, slots: Mapping[str, Symbol]) -> list[Symbol]:
-    """Return the symbols of a shape with others in place of references to rules of these names."""
-    return [slots.get(symbol.rule, symbol) if type(symbol) is Ref else symbol for symbol in shape]
-
-
-def written_schema(tool: Tool, payload: Payload) -> dict[str, Any]:
-    """Return the schema of a tool's arguments in the order in which they are written."""
-    return dict(sorted_properties(tool.parameters)) if payload.sorts else tool.parameters
-
-
 def _calls(
-    frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, arguments: Callable[..., Arguments]
+    frame: Frame, definition: Definition, request: TurnRequest, names: list[str], machines: list[Arguments]
 ) -> Calls:
     """Return the machine of all calls of a turn, which gives them ids."""
     repeat, rules, specials = definition.calls, frame.rules, frame.specials
@@ -508,17 +472,6 @@ def _calls(
     assert repeat.ids is not None
     (template,), (following,) = frame.shapes["tool_call"], flatten(rules, repeat.next, {"tool_call"})
     between = join_literals(following[: following.index(Ref("tool_call"))], specials) if repeat.next in rules else ()
-    names: tuple[str, ...] | Language
-    if request.tools is None:
-        pattern = terminal_of(rules, "name")
-        assert pattern is not None
-        names = pattern.language
-        machines: tuple[Arguments, ...] = (arguments(ANY_OBJECT, "any tool"),)
-    else:
-        offered = [tool for tool in request.tools if request.only is None or tool.name in request.only]
-        named = sorted((spell_name(tool.name, payload), tool) for tool in offered)
-        names = tuple(name for name, _ in named)
-        machines = tuple(arguments(written_schema(tool, payload), f"tool {tool.name!r}") for _, tool in named)
     first = (
         repeat.first
         if repeat.per == "turn"
@@ -533,35 +486,24 @@ def _calls(
             where="calls.ids",
             because="no rule of its calls is an id and one terminal",
         )
+    named: tuple[str, ...] | Language = tuple(sorted(names))
+    if request.tools is None:
+        pattern = terminal_of(rules, "name")
+        assert pattern is not None
+        named = pattern.language
+    else:
+        machines = [machines[at] for at in sorted(range(len(names)), key=names.__getitem__)]
     return Calls(
         template,
         between,
-        names,
-        machines,
+        named,
+        tuple(machines),
         repeat.ids,
         shape,
         first,
         request.calls,
         frozenset(definition.tokens.values()) & specials,
     )
-
-
-def _arguments(
-    schema: dict[str, Any], where: str, *, options: dict[str, Any], unread: tuple[Note, ...], early: Parts | None = None
-) -> Arguments:
-    try:
-        return Arguments(schema, options, where, early, unread)
-    except SchemaError as error:
-        place = f"{where} {error.where}" if error.where else where
-        raise type(error)(error.what, where=place, because=error.because, instead=error.instead) from error
-
-
-def spell_name(name: str, payload: Payload) -> str:
-    """Return a tool's name as a call writes it."""
-    if payload.name != "json":
-        return name
-    text = encode_basestring(name)[1:-1]  # what json.dumps(…, ensure_ascii=False) writes
-    return text.replace("</", "<\\/") if payload.tag_safe else text
 
 
 @lru_cache(maxsize=64)
@@ -572,21 +514,25 @@ def _any_of(texts: tuple[str, ...]) -> re.Pattern[str]:
 _MADE = re.compile(r"^\(\?#\w+\)")  # what marks a pattern that was made of a terminal and what stands around it
 
 
-def check_names(
+def spelled_names(
     pattern: re.Pattern[str] | None, definition: Definition, payload: Payload, names: Iterable[str]
-) -> None:
-    """Refuse names of tools that the format cannot carry: by `name_pattern` of its rules, its markers, its own tools.
+) -> dict[str, str]:
+    """Return names of tools as calls write them.
 
-    Raises: SchemaError: for the first of them.
+    Raises: SchemaError: for the first that the format cannot carry, by `name_pattern` of its rules, its markers, its
+    own tools.
     """
-    markers = _any_of((*definition.tokens.values(), *definition.reserved))
+    markers, found = _any_of((*definition.tokens.values(), *definition.reserved)), dict[str, str]()
     for name in names:
-        because = None
+        because, found[name] = None, name
+        if payload.name == "json":
+            text = encode_basestring(name)[1:-1]  # what json.dumps(…, ensure_ascii=False) writes
+            found[name] = text.replace("</", "<\\/") if payload.tag_safe else text
         if name in definition.builtins:
             because = "the format itself has a tool of this name"
-        elif found := markers.search(name):
-            because = f"it contains {found[0]!r}, a marker of the format"
-        elif pattern is not None and not pattern.fullmatch(spell_name(name, payload)):
+        elif spelled := markers.search(name):
+            because = f"it contains {spelled[0]!r}, a marker of the format"
+        elif pattern is not None and not pattern.fullmatch(found[name]):
             because = f"its names match {_MADE.sub('', pattern.pattern)}"
         elif payload.name == "python" and any(keyword.iskeyword(part) for part in name.split(".")):
             because = "it holds a keyword of Python"
@@ -596,3 +542,4 @@ def check_names(
                 because=because,
                 instead="rename the tool",
             )
+    return found

@@ -249,6 +249,8 @@ def _behind(state: State, sign: Sign) -> Iterator[tuple[State, State]]:
             yield (after, END) if inner is END else (inner, after)
 
 
+_NONE = frozenset[str]()
+
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 class Arguments:
@@ -257,20 +259,32 @@ class Arguments:
 
     early: what reads their parts, where they are written before the tool's name and those of many tools are read side
     by side.  unread: what readers of the format cannot take, for `notes`.
+
+    markers, specials: the parts of what stands around arguments that some tokenizers have as tokens, and the token that
+    stands around strings.  widened: what was left out of the language's limits; nothing, for a plain schema.
     """
 
-    __slots__ = ("_early", "_left_out", "_made", "_options", "_plain", "_schema", "_unread")
+    __slots__ = (
+        "_early", "_left_out", "_made", "_options", "_plain", "_schema", "markers", "notes", "specials", "widened",
+    )  # fmt: skip
 
     def __init__(
         self, schema: Mapping[str, Any], options: Mapping[str, Any], tool: str = "any tool", early: Parts | None = None,
         unread: tuple[Note, ...] = (),
     ) -> None:
-        self._early, self._unread = early, unread
-        schema, self._left_out = carried(schema, options["surface"], tool)
-        self._schema, self._options = schema, options
-        named = options["surface"] not in _WRITABLE or _WRITABLE[options["surface"]](schema, options)
-        self._plain = named and surely_compilable(schema)
-        self._made: EmbeddedSchema | None = None if self._plain else embed(schema, **options)
+        surface, tags, quote = options["surface"], options.get("tags"), options.get("quote")
+        schema, self._left_out = carried(schema, surface, tool) if surface in _REASONS else (schema, ())
+        self._early, self._schema, self._options = early, schema, options
+        self.markers = _NONE if tags is None else frozenset(tags.markers)
+        self.specials = _NONE if quote is None else frozenset({quote})
+        self._plain = (surface not in _WRITABLE or _WRITABLE[surface](schema, options)) and surely_compilable(schema)
+        try:
+            self._made: EmbeddedSchema | None = None if self._plain else embed(schema, **options)
+        except SchemaError as error:
+            place = f"{tool} {error.where}" if error.where else tool
+            raise type(error)(error.what, where=place, because=error.because, instead=error.instead) from error
+        self.widened: tuple[Any, ...] = () if self._made is None else self._made.widened
+        self.notes: tuple[Any, ...] = unread if self._made is None else (*unread, *self._made.notes)
 
     @property
     def machine(self) -> EmbeddedSchema:
@@ -284,34 +298,17 @@ class Arguments:
         """Bytes that the compiled schema keeps alive; what waits is small."""
         return 0 if self._made is None else self._made.weight
 
-    @property
-    def markers(self) -> frozenset[str]:
-        """The parts of what stands around arguments that some tokenizers have as tokens."""
-        tags = self._options.get("tags")
-        return frozenset() if tags is None else frozenset(tags.markers)
-
-    @property
-    def specials(self) -> frozenset[str]:
-        """The special token that stands around strings, where one does."""
-        quote = self._options.get("quote")
-        return frozenset() if quote is None else frozenset({quote})
-
     def with_specials(self, names: Collection[str]) -> Arguments:
         """Return the same arguments with some of the `markers` as special tokens; what waits goes on waiting."""
         tags, specials = self._options.get("tags"), tuple(sorted(self.markers & set(names)))
         if tags is None or specials == tags.specials:
             return self
         marked = Arguments.__new__(Arguments)  # `copy.copy` takes 10 µs, and 50 tools may wait
-        marked._schema, marked._plain, marked._left_out = self._schema, self._plain, self._left_out
-        marked._early, marked._unread = self._early, self._unread
+        for name in Arguments.__slots__:
+            setattr(marked, name, getattr(self, name))
         marked._options = {**self._options, "tags": tags._replace(specials=specials)}
         marked._made = None if self._made is None or self._plain else self._made.with_specials(names)
         return marked
-
-    @property
-    def widened(self) -> tuple[Any, ...]:
-        """What was left out of the language's limits; nothing, for a plain schema."""
-        return () if self._made is None else self._made.widened
 
     @property
     def narrowed(self) -> tuple[Any, ...]:
@@ -322,11 +319,6 @@ class Arguments:
         if self._made is None and (tags is None or self._is_written_whole(tags)):
             return self._left_out
         return (*self._left_out, *self.machine.narrowed)
-
-    @property
-    def notes(self) -> tuple[Any, ...]:
-        """What readers cannot take, and words of the schema that have no meaning; a plain schema has none."""
-        return self._unread if self._made is None else (*self._unread, *self._made.notes)
 
     @property
     def fingerprint(self) -> str:
@@ -367,7 +359,7 @@ def carried(
     {'properties': {'class': False, 'n': {}}}
     """
     properties = schema.get("properties")
-    if surface not in _REASONS or not isinstance(properties, dict):
+    if not isinstance(properties, dict):
         return schema, ()
     required = schema.get("required")
     kept, found = dict(properties), list[Widened]()
@@ -472,6 +464,11 @@ _WRITABLE: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]] = {
 
 Way = tuple[State, State]  # what reads arguments, and what names their tool behind them
 
+def _of_all(name: str) -> property:
+    """Return the property of calls that is what all their arguments say under a name, in a row."""
+    return property(lambda calls: tuple(chain.from_iterable([getattr(one, name, ()) for one in calls.machines])))
+
+
 UNKNOWN = -1  # the number of a call as masks have it, which do not look at a number's text
 COUNTED, UNIQUE, FREE = "counted", "unique", "free"  # how ids are given
 
@@ -496,17 +493,7 @@ class Calls:
     most: int | None
     specials: frozenset[str]
 
-    @property
-    def widened(self) -> tuple[Any, ...]:
-        return tuple(entry for machine in self.machines for entry in machine.widened)
-
-    @property
-    def notes(self) -> tuple[Any, ...]:
-        return tuple(entry for machine in self.machines for entry in getattr(machine, "notes", ()))
-
-    @property
-    def narrowed(self) -> tuple[Any, ...]:
-        return tuple(entry for machine in self.machines for entry in getattr(machine, "narrowed", ()))
+    widened, narrowed, notes = _of_all("widened"), _of_all("narrowed"), _of_all("notes")
 
     @property
     def markers(self) -> frozenset[str]:
@@ -696,17 +683,7 @@ class NameLast:
     def __init__(self, machines: list[Arguments], texts: list[str], specials: frozenset[str] = frozenset()) -> None:
         self.machines, self.texts, self._written = machines, texts, specials
 
-    @property
-    def widened(self) -> tuple[Any, ...]:
-        return tuple(chain.from_iterable([machine.widened for machine in self.machines]))
-
-    @property
-    def narrowed(self) -> tuple[Any, ...]:
-        return tuple(chain.from_iterable([machine.narrowed for machine in self.machines]))
-
-    @property
-    def notes(self) -> tuple[Any, ...]:
-        return tuple(chain.from_iterable([machine.notes for machine in self.machines]))
+    widened, narrowed, notes = _of_all("widened"), _of_all("narrowed"), _of_all("notes")
 
     @property
     def weight(self) -> int:

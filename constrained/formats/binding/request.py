@@ -58,25 +58,25 @@ class TurnRequest:
 def make_request(
     definition: Definition,
     tools: object,
-    choice: object,
-    parallel: bool | None,
-    max_calls: int | None,
-    options: Mapping[str, object],
     *,
+    tool_choice: object = "auto",
+    parallel_tool_calls: bool | None = None,
+    max_calls: int | None = None,
     reasoning: str | None = None,
     prompt: str | None = None,
     calls_before: int | None = None,
     marker_safe: bool = True,
     preface: bool | None = None,
-    response: Any = None,
+    response_schema: Any = None,
+    **options: object,
 ) -> TurnRequest:
-    """Return the request, defaults filled in.
+    """Return what a call of `grammar` with these arguments asks for, defaults filled in.
 
     Raises: SchemaError: a tool is wrong.  GrammarError: the choice or the number of calls is.
     """
     tools, _ = parted(definition, tools)
     read = None if tools is None else read_tools(tools) if definition.payload else _own_tools(tools, definition)
-    word, only, single, named = read_choice(choice, [*(tool.name for tool in read or ()), *definition.builtins])
+    word, only, single, named = read_choice(tool_choice, [*(tool.name for tool in read or ()), *definition.builtins])
     if word == "required" and only is None and read == () and not definition.builtins:
         raise GrammarError(
             "tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'"
@@ -90,44 +90,11 @@ def make_request(
         isinstance(calls_before, bool) or not isinstance(calls_before, int) or calls_before < 0
     ):
         raise GrammarError(f"calls_before is {shown(calls_before)}", instead="a number from 0, or None")
-    alone = single or named and parallel is None and max_calls is None
+    if single or named and parallel_tool_calls is None and max_calls is None:
+        parallel_tool_calls = False
     return TurnRequest(
-        read, word, only, _calls(definition, False if alone else parallel, max_calls), options, reasoning, prompt,
-        calls_before, marker_safe, preface, response)
-
-
-def request_of(
-    definition: Definition,
-    tools: object,
-    *,
-    tool_choice: object = "auto",
-    parallel_tool_calls: bool | None = None,
-    max_calls: int | None = None,
-    whitespace: str = "",
-    property_order: str = "",
-    closed: bool = True,
-    unsupported: str = "",
-    reasoning: str | None = None,
-    prompt: str | None = None,
-    calls_before: int | None = None,
-    marker_safe: bool = True,
-    preface: bool | None = True,
-    **options: object,
-) -> TurnRequest:
-    """Return what a call of `grammar` with these arguments asks for; how arguments are spelled plays no part."""
-    return make_request(
-        definition,
-        tools,
-        tool_choice,
-        parallel_tool_calls,
-        max_calls,
-        options,
-        reasoning=reasoning,
-        prompt=prompt,
-        calls_before=calls_before,
-        marker_safe=marker_safe,
-        preface=preface,
-    )
+        read, word, only, _calls(definition, parallel_tool_calls, max_calls), options, reasoning, prompt,
+        calls_before, marker_safe, preface, response_schema)
 
 
 def parted(definition: Definition, tools: object) -> tuple[object, tuple[str, ...]]:
@@ -144,7 +111,7 @@ def parted(definition: Definition, tools: object) -> tuple[object, tuple[str, ..
         return tools, ()
     words = {name: name for name in definition.builtins}
     words |= {word: name for name in words if name in INTERPRETERS for word in INTERPRETERS}
-    meant = [tool if isinstance(tool, str) else _type(tool) for tool in tools]
+    meant = [tool.get("type") if isinstance(tool, Mapping) else tool for tool in tools]
     named = [words.get(word) if isinstance(word, str) else None for word in meant]
     own = tuple(dict.fromkeys([name for name in named if name is not None]))
     if definition.payload is None:
@@ -154,7 +121,7 @@ def parted(definition: Definition, tools: object) -> tuple[object, tuple[str, ..
 
 def generating(
     definition: Definition, tools: object, choice: object, options: Mapping[str, object]
-) -> tuple[object, dict[str, object]]:
+) -> tuple[object, dict[str, Any]]:
     """Return the tools without those that an option offers, and the options of a turn to be generated, defaults filled
     in: a tool of the format's own is offered among the tools, by the tool choice or by its option.
     """
@@ -175,10 +142,6 @@ def read_options(definition: Definition, options: Mapping[str, object]) -> dict[
         **{name: option.default for name, option in definition.options.items() if option.generated != option.default},
         **options,
     }
-
-
-def _type(tool: object) -> object:
-    return tool.get("type") if isinstance(tool, Mapping) else None
 
 
 def _thinking(definition: Definition, reasoning: object, prompt: object) -> tuple[str, str]:

@@ -33,8 +33,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from constrained.errors import GrammarError
-from constrained.formats.definition import Definition
+from constrained.formats.definition import Change, Definition
 from constrained.grammar import Embedded, Literal, Pattern, Ref, Rule, Special, Symbol
+from constrained.grammar.analysis import deriving, useful
 from constrained.regex import Expr, optional
 from constrained.schema.surfaces.tags import AGAIN, CONTAINERS, KINDS, Slot, Tags
 from constrained.work import metered, spend, working_on
@@ -162,6 +163,14 @@ def texts_in(sequence: Sequence) -> list[str]:
     ]
 
 
+def terminal_of(rules: Alternatives, rule: str) -> Pattern | None:
+    """Return the pattern of a rule that is one terminal, None for any other rule."""
+    sequence: tuple[Symbol, ...] = (Ref(rule),)
+    while len(sequence) == 1 and isinstance(sequence[0], Ref) and len(rules.get(sequence[0].rule, ())) == 1:
+        sequence = rules[sequence[0].rule][0]
+    return sequence[0] if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None
+
+
 def answering(rules: Alternatives, response: Symbol) -> Alternatives:
     """Return the rules in which `answer` says `response` in place of ``content``; everything else may still say
     anything.
@@ -195,26 +204,18 @@ def prune(rules: Alternatives, start: str) -> Alternatives:
     """Return the rules that `start` reaches, without alternatives that need a rule which derives nothing; {} if `start`
     is one.
     """
-    alive: set[str] = set()
-    growing = True
-    while growing:
-        growing = False
-        for name, sequences in rules.items():
-            if name not in alive and any(_lives(sequence, alive) for sequence in sequences):
-                alive.add(name)
-                growing = True
-    kept: Alternatives = {}
-    work = [start] if start in alive else []
-    while work:
-        name = work.pop()
-        if name not in kept:
-            kept[name] = tuple(sequence for sequence in rules[name] if _lives(sequence, alive))
-            work += [symbol.rule for sequence in kept[name] for symbol in sequence if isinstance(symbol, Ref)]
-    return kept
+    alive = deriving(rules, lambda symbol: True)
+    return useful(rules, start, lambda part: type(part) is not Ref or part.rule in alive) if start in alive else {}
 
 
-def _lives(sequence: Sequence, alive: Collection[str]) -> bool:
-    return all(symbol.rule in alive for symbol in sequence if isinstance(symbol, Ref))
+def changed(rules: Alternatives, changes: Iterable[Change]) -> Alternatives:
+    """Return the rules with what values of options say of them."""
+    found = dict(rules)
+    for change in changes:
+        for target, source in change.replace.items():
+            found[target] = found[source]
+        found.update(dict.fromkeys(change.drop, ()))
+    return found
 
 
 # -- the quotient by a prompt ------------------------------------------------------------------------------------------
@@ -398,12 +399,10 @@ def _fixed(rules: Alternatives, rule: str, otherwise: str | None = None) -> str:
 
 def _text_of(rules: Alternatives) -> str:
     slot = "text_value" if "text_value" in rules else "value"
-    sequence: tuple[Symbol, ...] = (Ref(slot),)
-    while len(sequence) == 1 and isinstance(sequence[0], Ref) and len(rules[sequence[0].rule]) == 1:
-        sequence = rules[sequence[0].rule][0]
-    if len(sequence) != 1 or not isinstance(sequence[0], Pattern):
+    found = terminal_of(rules, slot)
+    if found is None:
         raise _malformed(f"the rule '{slot}' is one terminal")
-    return sequence[0].source
+    return found.source
 
 
 def _malformed(because: str, rule: str = "member") -> GrammarError:

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from constrained.errors import GrammarError, shown
-from constrained.formats.binding.bind import changes_of, under
+from constrained.formats.binding.bind import under
 from constrained.formats.binding.rules import Alternatives, alternatives_of, beginning_of_members, prune, tags_of
 from constrained.formats.definition import ACCEPTED, Definition, Slots
 from constrained.formats.payload import JsonReader, KeywordsReader
@@ -129,7 +129,8 @@ def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[st
     own = {ACCEPTED + builtin.rule: name for name, builtin in definition.builtins.items()}
     own |= {builtin.rule: name for name, builtin in definition.builtins.items()}
     refused: set[str] = set()
-    for change in changes_of(definition, options):
+    definition = under(definition, options)
+    for change in definition.changes:
         for target, source in change.replace.items():
             rules[target] = rules[source]
         for rule in change.drop:
@@ -138,7 +139,7 @@ def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[st
             else:
                 rules[rule] = ()
     entry = _entry(rules, KINDS[kind], definition)
-    return Question(under(definition, options), kind, rules, entry, frozenset(refused))
+    return Question(definition, kind, rules, entry, frozenset(refused))
 
 
 def _entry(rules: Alternatives, rule: str, definition: Definition) -> str:

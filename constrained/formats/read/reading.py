@@ -644,7 +644,7 @@ class Asked:
         """Return whether an option asks for something, or is to be refused by its name."""
         return value is not None if option in self.chat.definition.options else value is not _NEUTRAL[option]
 
-    def _request(self, choice: dict[str, Any], options: Mapping[str, object]) -> TurnRequest:
+    def _request(self, choice: dict[str, Any], options: Mapping[str, Any]) -> TurnRequest:
         definition = self.chat.definition
         most = choice.get("max_calls")
         if definition.calls is None and isinstance(most, int) and most > 1:
@@ -653,9 +653,7 @@ class Asked:
                 because=f"the format '{definition.title}' has one call in a turn",
                 instead="leave it out",
             )
-        return make_request(
-            definition, self._tools, choice.get("tool_choice", "auto"), choice.get("parallel_tool_calls"), most, options
-        )
+        return make_request(definition, self._tools, **choice, **options)
 
     def _most(self) -> int | None:
         return None if self.chat.definition.calls is None else self.request.calls  # (there the grammar says)

@@ -23,9 +23,9 @@ import numpy as np
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, VocabularyError, shown
-from constrained.formats.binding.bind import changes_of, under
+from constrained.formats.binding.bind import under
 from constrained.formats.binding.request import parted
-from constrained.formats.binding.rules import Alternatives, alternatives_of
+from constrained.formats.binding.rules import Alternatives, alternatives_of, changed
 from constrained.formats.definition import Definition
 from constrained.formats.message import RESULTS, Message, Piece
 from constrained.formats.read.inputs import Turn, split_text
@@ -140,12 +140,7 @@ def _rules(chat: ChatFormat, definition: Definition, options: Mapping[str, Any])
 
     Raises: ConstrainedError: it has no conversations.
     """
-    rules = alternatives_of(chat.generic.rules)
-    for change in changes_of(definition, options):
-        for target, source in change.replace.items():
-            rules[target] = rules[source]
-        for rule in change.drop:
-            rules[rule] = ()
+    rules = changed(alternatives_of(chat.generic.rules), under(definition, options).changes)
     if "conversation" not in rules:
         raise ConstrainedError(
             f"the format '{definition.title}' has no conversations", instead="write(message) writes one turn"

@@ -21,9 +21,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, shown
-from constrained.formats.binding.bind import check_names, id_slot, name_pattern, spell_name, terminal_of
+from constrained.formats.binding.bind import id_slot, name_pattern, spelled_names
 from constrained.formats.binding.markers import avoided
-from constrained.formats.binding.rules import Alternatives, beginning_of_members, tags_of
+from constrained.formats.binding.rules import Alternatives, beginning_of_members, tags_of, terminal_of
 from constrained.formats.definition import ENTRY, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall
 from constrained.formats.payload.json_text import in_schema_order, write_json, write_keywords
@@ -308,7 +308,7 @@ def write_call(
         values = {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}
         return builtin.rule, _filled(rules, builtin.rule, values, definition)
     assert payload is not None  # a grammar with tool_call has one
-    check_names(name_pattern(rules), definition, payload, [call.name])
+    names = spelled_names(name_pattern(rules), definition, payload, [call.name])
     arguments = call.arguments if payload.sorts else in_schema_order(call.arguments, schema)
     tags = tags_of(rules, definition)
     avoid = avoided(definition, tags, marker_safe=True)
@@ -321,7 +321,7 @@ def write_call(
         python, spaces = payload.surface == "python", payload.whitespace
         text = write_keywords(arguments, avoid) if python else write_json(arguments, avoid, spaces)
         written = [(text, False)]
-    texts = {"name": spell_name(call.name, payload), "arguments": ""}
+    texts = {"name": names[call.name], "arguments": ""}
     if definition.calls is not None and definition.calls.ids is not None:
         texts[id_slot(rules)] = _slotted_id(rules, definition, call, at)
     return "tool_call", _filled(rules, "tool_call", texts, definition, written)
