@@ -30,7 +30,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, Optional, Union
 
 from constrained.errors import LimitExceeded, SchemaError, shown
 from constrained.schema.normal.quick import surely_compilable
@@ -347,17 +347,12 @@ _FOREIGN: dict[str, str | None] = {  # None: any value
     "OBJECT": "object",
     "NULL": "null", "TYPE_UNSPECIFIED": None,
 }  # fmt: skip
-_PYTHON: dict[str, Schema] = {
-    "int": {"type": "integer"}, "float": {"type": "number"}, "str": {"type": "string"}, "bool": {"type": "boolean"},
-    "list": {"type": "array"}, "tuple": {"type": "array"}, "dict": {"type": "object"}, "None": {"type": "null"},
-    "Any": {}, "any": {},
-    "List": {"type": "array"}, "Tuple": {"type": "array"}, "Dict": {"type": "object"}, "object": {},
-    "string": {"type": "string"}, "integer": {"type": "integer"}, "number": {"type": "number"},
-    "boolean": {"type": "boolean"},
-    "array": {"type": "array"},
+_PYTHON: dict[str, Any] = {
+    "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple, "dict": dict, "None": None,
+    "Any": Any, "any": Any, "List": list, "Tuple": tuple, "Dict": dict, "object": Any, "string": str, "integer": int,
+    "number": float, "boolean": bool, "array": list, "Literal": Literal, "Annotated": Annotated, "Optional": Optional,
+    "Union": Union,
 }  # fmt: skip
-
-
 def from_python(annotation: object, where: str) -> Schema:
     """Return the schema of a Python annotation given as text; None: any value.
 
@@ -370,8 +365,8 @@ def from_python(annotation: object, where: str) -> Schema:
         return {}
     if isinstance(annotation, str):
         try:
-            return _annotation(ast.parse(annotation.strip(), mode="eval").body)
-        except (SyntaxError, ValueError, KeyError, IndexError, TypeError, RecursionError, MemoryError):
+            return schema_of(_type(ast.parse(annotation.strip(), mode="eval").body), where)
+        except (SyntaxError, ValueError, KeyError, IndexError, TypeError, RecursionError, MemoryError, SchemaError):
             pass  # ast.parse raises the last two for texts that nest too deeply
     raise SchemaError(
         f"unknown type {shown(annotation, 200)}", where=where, because="it is no Python annotation of JSON values",
@@ -379,57 +374,23 @@ def from_python(annotation: object, where: str) -> Schema:
     )
 
 
-def _annotation(node: ast.expr) -> Schema:
-    """Raise KeyError for what is no annotation of JSON values."""
+def _type(node: ast.expr) -> Any:
+    """Return the type that an annotation spells.  Raises: KeyError, TypeError: it is none of JSON's values."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        return {"anyOf": [_annotation(node.left), _annotation(node.right)]}
+        return _type(node.left) | _type(node.right)
     if isinstance(node, ast.Subscript):
-        arguments = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return _generic(_name(node.value), arguments)
-    return dict(_PYTHON[_name(node)])
-
-
-def _name(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
+        origin, parts = _type(node.value), node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if origin is Literal:
+            return Literal[tuple(ast.literal_eval(part) for part in parts)]
+        if origin is Annotated:
+            return _type(parts[0])
+        kinds = [... if isinstance(part, ast.Constant) and part.value is ... else _type(part) for part in parts]
+        if origin is dict and kinds[0] is not str:
+            raise KeyError("the keys of JSON objects are texts")
+        return origin[kinds[0] if len(kinds) == 1 else tuple(kinds)]
     if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    raise KeyError(ast.dump(node))
-
-
-def _generic(name: str, arguments: list[ast.expr]) -> Schema:
-    if name == "Literal":
-        return {"enum": [ast.literal_eval(argument) for argument in arguments]}
-    if name == "Annotated":
-        return _annotation(arguments[0])
-    if name == "Optional":
-        return {"anyOf": [_annotation(arguments[0]), {"type": "null"}]}
-    if name in ("tuple", "Tuple"):
-        if not arguments:
-            return {"type": "array", "maxItems": 0}
-        if isinstance(arguments[-1], ast.Constant) and arguments[-1].value is ...:
-            return {"type": "array", "items": _annotation(arguments[0])}
-        size = len(arguments)
-        return {
-            "type": "array",
-            "prefixItems": [_annotation(argument) for argument in arguments],
-            "minItems": size,
-            "maxItems": size,
-        }
-    if not arguments:
-        raise KeyError(name)
-    if name == "Union":
-        return {"anyOf": [_annotation(argument) for argument in arguments]}
-    if name in ("dict", "Dict"):
-        key, value = arguments
-        if _annotation(key) != {"type": "string"}:
-            raise KeyError(name)
-        return {"type": "object", "additionalProperties": _annotation(value)}
-    if name in ("list", "List"):
-        return {"type": "array", "items": _annotation(arguments[0])}
-    raise KeyError(name)
+        return _PYTHON[node.attr]
+    return _PYTHON[str(node.value) if isinstance(node, ast.Constant) else node.id if isinstance(node, ast.Name) else ""]
 
 
 _SINGLE = frozenset(applying(*Applies, holds=Holds.SCHEMA))
