@@ -368,18 +368,8 @@ def learned(
 
 def _is_opening(rules: Alternatives, rule: str, slots: Slots) -> bool:
     """Return whether a rule of a message is its header alone, without what the message says."""
-    work, seen = [rule], {rule}
     said = {"content", "string_content", "tool_call", *slots.thoughts, *slots.builtins}
-    while work:
-        for sequence in rules.get(work.pop(), ()):
-            for symbol in sequence:
-                if isinstance(symbol, Ref):
-                    if slots.meaning(symbol.rule) in said:
-                        return False
-                    if symbol.rule not in seen:
-                        seen.add(symbol.rule)
-                        work.append(symbol.rule)
-    return True
+    return said.isdisjoint(slots.meaning(name) for name in reached(rules, [rule]))
 
 
 def _headers(rules: Alternatives, rule: str) -> set[str]:
