@@ -19,9 +19,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from constrained.rendering import render
+
 from constrained import ChatFormat, ConstrainedError
 from constrained.formats import Message
-from constrained.formats.writing import render
 
 TABLE = Path(__file__).resolve().parent.parent / "tests" / "corpus" / "conversations.jsonl"
 

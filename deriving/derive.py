@@ -352,7 +352,7 @@ def _generated(
     chat: ChatFormat, messages: Sequence[Mapping[str, Any]], tools: list[Any], differences: list[Difference]
 ) -> int:
     """Return how many turns of a conversation the grammar generates."""
-    from constrained.formats.writing.given import read_messages, thought_of
+    from constrained.rendering.given import read_messages, thought_of
 
     found = 0
     for message in read_messages(messages, thought_of(chat.definition)):

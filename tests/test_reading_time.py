@@ -6,9 +6,9 @@ import sys
 
 import pytest
 from constrained.benchmarks.reading import texts
+from constrained.rendering import render
 
 from constrained import ChatFormat, LimitExceeded, Rejected, Vocabulary
-from constrained.formats.writing import render
 from constrained.work import Budget, metered
 
 

@@ -10,13 +10,13 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from constrained.rendering.given import read_messages
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained import ChatFormat, ConstrainedError, GrammarError, Vocabulary, VocabularyError
 from constrained.formats import Message, ToolCall
 from constrained.formats.read.inputs import split_ids
-from constrained.formats.writing.given import read_messages
 
 NAMES = ChatFormat.names()
 

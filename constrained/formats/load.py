@@ -422,7 +422,7 @@ class ChatFormat:
         Raises: ConstrainedError: the format has no such conversation, or no words for tools that no message lists.
         VocabularyError: a special token is missing.
         """
-        from constrained.formats.writing import render
+        from constrained.rendering import render
 
         return render.ids_of(self, render.render(self, messages, tools, options), vocabulary)[0]
 
@@ -432,7 +432,7 @@ class ChatFormat:
         >>> ChatFormat.load("hermes").render_text([{"role": "user", "content": "Hi"}], open_ended=True)
         '<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n'
         """
-        from constrained.formats.writing import render
+        from constrained.rendering import render
 
         return render.text_of(self, render.render(self, messages, tools, options))
 
@@ -440,7 +440,7 @@ class ChatFormat:
         self, messages: Iterable[Message | Mapping[str, Any]], tools: object = None, **options: Any
     ) -> Mapping[str, str]:
         """Return the ids of calls as `render` writes them → as the messages have them, where both have one."""
-        from constrained.formats.writing import render
+        from constrained.rendering import render
 
         return render.render(self, messages, tools, options).ids
 
@@ -457,7 +457,7 @@ class ChatFormat:
         mask[i] is of the token ids[i] itself, not of the one before it, which predicts it: models shift labels on their
         own.
         """
-        from constrained.formats.writing import render
+        from constrained.rendering import render
 
         return np.asarray(render.ids_of(self, render.render(self, messages, tools, options), vocabulary)[1], bool)
 
@@ -471,7 +471,7 @@ class ChatFormat:
         """Return the ids of `render`, -100 where nothing is learned, (len(ids),) int64: the labels that transformers
         and TRL expect.
         """
-        from constrained.formats.writing import render
+        from constrained.rendering import render
 
         return render.labels(*render.ids_of(self, render.render(self, messages, tools, options), vocabulary))
 
@@ -481,7 +481,7 @@ class ChatFormat:
 
         Raises: ConstrainedError: the format has no such turn.
         """
-        from constrained.formats.writing.turn import is_json_answer, write_turn
+        from constrained.formats.writing import is_json_answer, write_turn
 
         if self.definition.calls and not {"max_calls", "parallel_tool_calls"} & options.keys():
             options["parallel_tool_calls"] = True  # a message has as many calls as it has

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.errors import ConstrainedError, GrammarError, Rejected, said_by, shown
 from constrained.formats.message import Message
-from constrained.formats.writing.render import render
+from constrained.rendering.render import render
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat

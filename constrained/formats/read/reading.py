@@ -20,6 +20,7 @@ user's.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from constrained.engine.compiled import compile_grammar
 from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, GrammarError, Rejected, VocabularyError, shown
+from constrained.errors import ConstrainedError, GrammarError, Rejected, SchemaError, VocabularyError, shown
 from constrained.formats.binding.request import TurnRequest, make_request, read_options
 from constrained.formats.definition import ENTRY, Definition, Sign
 from constrained.formats.message import Message, Repair, ToolCall
@@ -42,8 +43,7 @@ from constrained.formats.read.inputs import Turn, certain, split_ids, split_text
 from constrained.formats.read.question import KINDS, Question, ask, offered
 from constrained.formats.read.rejections import Wrong, diagnosed, rejected
 from constrained.formats.read.simulation import Simulation, Trail, marks_of
-from constrained.formats.tools import Tool
-from constrained.formats.writing.tool_prompt import tools_told
+from constrained.formats.tools import Tool, read_tools
 from constrained.grammar import Grammar, Ref, Rule
 from constrained.schema.by_content import content
 from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
@@ -142,7 +142,7 @@ def _in_order(messages: Sequence[ReadMessage], definition: Definition) -> Iterat
 
 
 def _are_listed(messages: Sequence[ReadMessage], definition: Definition) -> Iterator[Wrong]:
-    listed, unlisted = tools_told(messages, definition)
+    listed, unlisted = _tools_told(messages, definition)
     for number, message in enumerate(messages, 1):
         for index, call in enumerate(message.calls, 1):
             name = call.builtin or call.name
@@ -150,6 +150,54 @@ def _are_listed(messages: Sequence[ReadMessage], definition: Definition) -> Iter
                 known = ", ".join(map(repr, sorted(listed or ()))) or "no tool"
                 place, because = call.name_place or call.place, f"no message lists the tool {name!r}"
                 yield Wrong(place, "tool", because, known, "tool_call", number, index)
+
+
+_LIST = re.compile(r"^[\[{]", re.M)  # where a list of tools may begin
+_GAP = re.compile(r"[\s,]*")
+
+
+def _tools_told(
+    messages: Sequence[ReadMessage], definition: Definition
+) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """Return the names of the tools that messages list in JSON, as `told_of_tools` does or with other words around the
+    list, None where they list none; and those of the format's own that are missing from a list of their names.
+    """
+    said = [message.content for message in messages if message.role == "tools"]
+    named, unnamed = set[str](), set[str]()
+    for part in definition.tool_prompt:
+        before, slot, behind = part.text.partition("{tools}")
+        head, tail = _last_line(before), behind.strip().partition("\n")[0]
+        texts = [message.content for message in messages if message.role == part.role and head in message.content]
+        texts = [text[text.index(head) + len(head) :] for text in texts]
+        lists = [text[: text.find(tail)] if tail and tail in text else text for text in texts]
+        if slot and part.own and lists:
+            unnamed |= set(part.own)
+            named |= {name.strip() for text in lists for name in text.partition("\n")[0].split(part.between.strip())}
+        elif slot and part.tool in (None, "{json}"):
+            said += lists
+    listed = [names for names in map(_names, said) if names is not None]
+    return frozenset().union(*listed) if listed else None, frozenset(unnamed - named)
+
+
+def _last_line(text: str) -> str:
+    return text.rstrip("\n").rpartition("\n")[2] + text[len(text.rstrip("\n")) :]
+
+
+def _names(text: str) -> frozenset[str] | None:
+    """Return the names of the tools in a text: a list of them, or one behind the other; None: it has none."""
+    begin = _LIST.search(text)
+    if begin is None:
+        return None
+    values, at = list[Any](), begin.start()
+    with contextlib.suppress(ValueError, RecursionError):
+        while at < len(text):
+            value, end = json.JSONDecoder().raw_decode(text, at)
+            values.append(value)
+            at = end + len(_GAP.match(text, end)[0])  # type: ignore[index]
+    for listed in (values[0] if len(values) == 1 else values, text[begin.start() :]):
+        with contextlib.suppress(SchemaError):
+            return frozenset(tool.name for tool in read_tools(listed)) or None
+    return None
 
 
 _RULES: Mapping[str, _Rule] = {

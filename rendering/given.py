@@ -19,6 +19,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from constrained.rendering.conversation import answered_by
+
 from constrained.errors import ConstrainedError, shown
 from constrained.formats.binding.bind import id_slot
 from constrained.formats.binding.rules import Alternatives
@@ -26,8 +28,7 @@ from constrained.formats.definition import Definition
 from constrained.formats.message import RESULTS, Message, ToolCall, Worded, pieces_of
 from constrained.formats.payload import Fault
 from constrained.formats.payload.tagged import json_of
-from constrained.formats.writing.conversation import answered_by
-from constrained.formats.writing.turn import fits
+from constrained.formats.writing import fits
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from constrained.rendering.conversation import (
+    Span,
+    learned,
+    speaking_roles,
+    write_conversation,
+)
+from constrained.rendering.given import OPENED, fitted, read_messages, thought_of, ways
+from constrained.rendering.tool_prompt import told_of_tools
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, VocabularyError, shown
@@ -33,15 +41,7 @@ from constrained.formats.read.question import Question, ask
 from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of, told
 from constrained.formats.read.simulation import marks_of
 from constrained.formats.tools import read_tools
-from constrained.formats.writing.conversation import (
-    Span,
-    learned,
-    speaking_roles,
-    write_conversation,
-)
-from constrained.formats.writing.given import OPENED, fitted, read_messages, thought_of, ways
-from constrained.formats.writing.tool_prompt import told_of_tools
-from constrained.formats.writing.turn import is_json_answer
+from constrained.formats.writing import is_json_answer
 from constrained.schema.by_content import content
 from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
 

@@ -28,7 +28,7 @@ from constrained.formats.definition import ACCEPTED, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall, Worded
 from constrained.formats.payload.json_text import write_json
 from constrained.formats.tools import Tool
-from constrained.formats.writing.turn import derive, fits, fixed, misread, write_call, written_id
+from constrained.formats.writing import derive, fits, fixed, misread, write_call, written_id
 from constrained.grammar import Literal, Ref, Special, Symbol
 
 Span = tuple[int, int]  # characters, exclusive end

@@ -13,7 +13,6 @@ Tested in tests/test_tool_prompt.py against conversations that the vendors' temp
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +20,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from constrained.errors import ConstrainedError, SchemaError
 from constrained.export.declarations import QUOTE, declaration, properties_of
+
+from constrained.errors import ConstrainedError
 from constrained.formats.definition import Definition, ToolPrompt
 from constrained.formats.message import Message, Piece, Worded, pieces_of
 from constrained.formats.payload.json_text import write_json
@@ -31,8 +31,6 @@ from constrained.formats.tools import enveloped, read_tools
 # -- the prompt --------------------------------------------------------------------------------------------------------
 
 _SLOT = re.compile(r"\{\{\w+\}\}|\{(?:tools|json|parameters|declaration|name|description)\}")  # {{word}} is {word}
-_LIST = re.compile(r"^[\[{]", re.M)  # where a list of tools may begin
-_GAP = re.compile(r"[\s,]*")
 _SPOKEN = ("user", "assistant", "tool", "observation", "ipython", "environment")  # by them, a conversation has begun
 
 
@@ -61,50 +59,6 @@ def told_of_tools(
         otherwise = _filled(part, part.otherwise, tools, quote) if part.otherwise else text
         messages = _told(_taken_over(messages, part), replace(part, name=speaker), text, otherwise)
     return messages
-
-
-def tools_told(
-    messages: Sequence[Message | Any], definition: Definition
-) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """Return the names of the tools that messages list in JSON, as `told_of_tools` does or with other words around the
-    list, None where they list none; and those of the format's own that are missing from a list of their names.
-    """
-    said = [message.content for message in messages if message.role == "tools"]
-    named, unnamed = set[str](), set[str]()
-    for part in definition.tool_prompt:
-        before, slot, behind = part.text.partition("{tools}")
-        head, tail = _last_line(before), behind.strip().partition("\n")[0]
-        texts = [message.content for message in messages if message.role == part.role and head in message.content]
-        texts = [text[text.index(head) + len(head) :] for text in texts]
-        lists = [text[: text.find(tail)] if tail and tail in text else text for text in texts]
-        if slot and part.own and lists:
-            unnamed |= set(part.own)
-            named |= {name.strip() for text in lists for name in text.partition("\n")[0].split(part.between.strip())}
-        elif slot and part.tool in (None, "{json}"):
-            said += lists
-    listed = [names for names in map(_names, said) if names is not None]
-    return frozenset().union(*listed) if listed else None, frozenset(unnamed - named)
-
-
-def _last_line(text: str) -> str:
-    return text.rstrip("\n").rpartition("\n")[2] + text[len(text.rstrip("\n")) :]
-
-
-def _names(text: str) -> frozenset[str] | None:
-    """Return the names of the tools in a text: a list of them, or one behind the other; None: it has none."""
-    begin = _LIST.search(text)
-    if begin is None:
-        return None
-    values, at = list[Any](), begin.start()
-    with contextlib.suppress(ValueError, RecursionError):
-        while at < len(text):
-            value, end = json.JSONDecoder().raw_decode(text, at)
-            values.append(value)
-            at = end + len(_GAP.match(text, end)[0])  # type: ignore[index]
-    for listed in (values[0] if len(values) == 1 else values, text[begin.start() :]):
-        with contextlib.suppress(SchemaError):
-            return frozenset(tool.name for tool in read_tools(listed)) or None
-    return None
 
 
 def _listed(tools: object, definition: Definition) -> list[Any]:

@@ -1,1 +1,0 @@
-"""Messages → canonical text, token ids, and what of them a model learns."""
