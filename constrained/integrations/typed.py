@@ -231,7 +231,8 @@ class _Writer:
             return list(self._tokenizer(prompt or self._tokenizer.bos_token)["input_ids"])
         messages = _messages(prompt)
         if self._chat is not None and not self._named:
-            return rendered_ids(self._chat, messages, vocabulary, tools, self.begun)
+            found: list[int] = rendered_ids(self._chat, messages, vocabulary, tools, self.begun)
+            return found
         if not getattr(self._tokenizer, "chat_template", None):
             raise ConstrainedError(
                 "messages without a chat template", because="the tokenizer has none", instead="the prompt as text"
