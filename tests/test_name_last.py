@@ -16,7 +16,7 @@ from laws import unpacked
 import constrained as c
 from constrained.formats.binding import bind
 from constrained.formats.binding.calls import NameLast
-from constrained.grammar import Embedded, Grammar, Literal, Ref, lower
+from constrained.grammar import Embedded, Grammar, Literal, Ref
 from constrained.machine import Bytes, Edges
 
 CHAT = c.ChatFormat.load("openchatml")
@@ -72,9 +72,15 @@ def _grammars(monkeypatch, tools, **options):
     """Return the grammar of a request, and that with an alternative for each tool."""
     together = _fresh().grammar(tools, **options)
     with monkeypatch.context() as patched:
-        patched.setattr(bind, "template_of", lambda *_: None)
+        patched.setattr(bind, "names_last", lambda *_: None)
         apart = _fresh().grammar(tools, **options)
     return together, apart
+
+
+def _together(grammar):
+    """Return the machines in a grammar that read the calls of several tools at once."""
+    machines = [symbol.machine for symbol in grammar.symbols() if isinstance(symbol, Embedded)]
+    return [machine for machine in machines if isinstance(machine, NameLast)]
 
 
 def _tools(parameters):
@@ -112,8 +118,8 @@ def _masks(grammar, vocabulary, seed, kernel=None, steps=60):
 def test_masks_are_those_of_an_alternative_for_each_tool(name, options, monkeypatch):
     options = {"tool_choice": "required", **options}
     together, apart = _grammars(monkeypatch, _tools(LISTS[name]), **options)
-    shared = options.keys().isdisjoint(("order", "prompt", "reasoning"))
-    assert (together.filling is not None, apart.filling) == (shared, None)
+    if options.keys().isdisjoint(("order", "prompt", "reasoning")):
+        assert [bool(_together(grammar)) for grammar in (together, apart)] == [True, False]
     for fact in ("widened", "narrowed", "notes", "specials", "stops", "heavy", "nullable", "weight"):
         assert getattr(together, fact) == getattr(apart, fact), fact
     for seed in range(4):
@@ -136,17 +142,6 @@ def test_texts_that_a_tokenizer_has_as_tokens_are_these(adopted, monkeypatch):
     for name in ("f", "tool_12"):
         masks = [_allows(grammar, CHAT.write_call(name, {}), vocabulary) for grammar in (together, apart)]
         assert masks[0] == masks[1] and masks[0]
-
-
-def test_requests_share_what_is_around_their_calls(monkeypatch):
-    chat = _fresh()
-    one = chat.grammar(_tools(LISTS["each"]), tool_choice="required")
-    first = _masks(one, VOCABULARY, 3)
-    monkeypatch.setattr(lower, "Facts", lambda *_: pytest.fail("the rules were looked at again"))
-    monkeypatch.setattr(Grammar, "__post_init__", lambda *_: pytest.fail("the rules were checked again"))
-    two = chat.grammar(_tools(LISTS["alike"]), tool_choice="required")
-    assert two.filling.template is one.filling.template
-    assert _masks(two, VOCABULARY, 3) != first == _masks(one, VOCABULARY, 3)
 
 
 def test_no_schema_is_read_before_a_mask_needs_its_keys(monkeypatch):
@@ -185,8 +180,7 @@ def _allows(grammar, text, vocabulary=VOCABULARY):
 
 
 def test_keys_of_many_tools_stand_behind_one_bracket():
-    machine = _fresh().grammar(_tools(LISTS["in sight or not"]), tool_choice="required").filling.symbol.machine
-    assert isinstance(machine, NameLast)
+    (machine,) = _together(_fresh().grammar(_tools(LISTS["in sight or not"]), tool_choice="required"))
     start: Edges = machine.state().expand()
     ((low, _, opened),) = start.ranges
     assert low == ord("{") and len(opened.expand().calls) == 3 == len(start.calls)
@@ -208,11 +202,12 @@ NAME, ARGUMENTS = Ref("name"), Ref("arguments")
         ([(ARGUMENTS, NAME), (ARGUMENTS, Literal("="), NAME)], None),
     ],
 )
-def test_calls_that_end_with_their_name_have_a_template(shapes, texts):
-    made = []
-    found = bind.template_of({"call": tuple(shapes)}, {"call": ()}, {"<end>"}, lambda rules: made.append(rules) or "made")
+def test_calls_that_end_with_their_name_are_told_by_their_shape(shapes, texts):
+    found = bind.names_last({"call": tuple(shapes)}, {"call": ()}, {"<end>"})
     assert (found and (found.before, found.after)) == texts
-    assert bind.template_of({"call": tuple(shapes)}, {}, {"<end>"}, pytest.fail) is None
+    assert bind.names_last({"call": tuple(shapes)}, {}, {"<end>"}) is None
     if found is not None:
-        assert made[0]["call"] == ((*shapes[0][: shapes[0].index(ARGUMENTS)], found.hole),)
-        assert isinstance(found.hole, Embedded)
+        assert found.start == shapes[0][: shapes[0].index(ARGUMENTS)]
+        ((*start, calls),) = found.bound([], ["f"])["call"]
+        assert tuple(start) == found.start
+        assert calls.machine.texts == [f"{texts[0]}f{texts[1]}"]

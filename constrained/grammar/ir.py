@@ -17,17 +17,6 @@ Whether the parts of a grammar are what they must be: whoever writes rules by ha
 
 Cost: 0.3 µs a symbol, which readers and operations pay too, though they make none that is wrong.  Left out: whether a
 grammar has words, which `lower` finds.
-
-`fill` makes grammars that are alike but for one machine that they embed, as those of
-requests that bring other tools.
-
-    template: rules with a hole ─┬─ machine of a request ─► its grammar
-                                 └─ machine of another   ─► its grammar
-
-What the rules around the machine say is checked, and its places are numbered, once for all of them.
-
-The 30 rules of a chat format around its calls took 0.3 ms of each request, of 4 ms with 50 tools that are new.
-Plain twin: `Productions.replace`; compared in tests/test_filling.py.
 """
 
 from __future__ import annotations
@@ -38,7 +27,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from constrained.errors import GrammarError, shown
 from constrained.machine import Language, State, Widened
@@ -297,7 +286,6 @@ class Productions:
     cut: tuple[Any, ...] = ()
     limit: Leading | None = None
     recipe: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
-    filling: Filling | None = field(default=None, init=False, repr=False)  # of a template that others are made of, too
     _symbols: tuple[Symbol, ...] = field(default=(), init=False, repr=False)  # of all rules, in order, with repetitions
 
     def __post_init__(self) -> None:
@@ -349,14 +337,7 @@ class Productions:
             return self
         found = self.specials | adopted
         known: Self | None = self._variants.get(found)
-        return known or cast("Self", self._variants.setdefault(found, self._marked(found)))
-
-    def _marked(self, specials: frozenset[str]) -> Self:
-        """Return this grammar with more special tokens than it has."""
-        if self.filling is None or not specials.isdisjoint(texts_of(self.filling.symbol)):
-            return replace(self, specials=specials)
-        template = self.filling.template.with_specials(specials)
-        return cast("Self", self.filling._replace(template=template).grammar())
+        return known or cast("Self", self._variants.setdefault(found, replace(self, specials=found)))
 
     @once
     def _texts(self) -> frozenset[str]:
@@ -465,40 +446,3 @@ class Productions:
         fields = self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut, self.limit
         values = (dict(self.rules), *fields)
         return (type(self), values) if self.recipe is None else (type(self), values, {"recipe": self.recipe})
-
-
-_Kind = TypeVar("_Kind", bound=Productions)
-_KEPT = ("start", "specials", "widened", "source", "adopts", "stops", "cut", "limit")
-
-
-class Filling(NamedTuple):
-    """How a grammar was made: `symbol` stands where the template has the `hole`, in one rule."""
-
-    template: Any  # Productions, of whatever kind
-    rule: str
-    hole: Embedded
-    symbol: Embedded
-
-    def within(self, symbols: tuple[Symbol, ...]) -> tuple[Symbol, ...]:
-        """Return symbols with the hole filled."""
-        return tuple([self.symbol if symbol is self.hole else symbol for symbol in symbols])
-
-    def grammar(self) -> Any:
-        """Return the grammar; nothing of the template is looked at again."""
-        template, name = self.template, self.rule
-        rule = Rule(name, tuple(map(self.within, template.rules[name].alternatives)))
-        made = object.__new__(type(template))
-        made.__dict__.update({field: getattr(template, field) for field in _KEPT})
-        made.__dict__.update(
-            rules={**template.rules, name: rule}, _symbols=self.within(template._symbols), filling=self,
-            _texts=template._texts.union(texts_of(self.symbol)) - template.specials,
-        )  # fmt: skip
-        return made
-
-
-def fill(template: _Kind, rule: str, hole: Embedded, machine: EmbeddedLanguage) -> _Kind:
-    """Return the template with a machine in its hole, a symbol that is told by identity and stands in one rule."""
-    filling = Filling(template, rule, hole, Embedded(hole.name, machine))
-    if machine.widened or not named_within(filling.symbol) <= template.specials:
-        return template.replace(rule, tuple(map(filling.within, template.rules[rule].alternatives)))
-    return cast("_Kind", filling.grammar())

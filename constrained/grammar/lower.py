@@ -90,10 +90,6 @@ def lowered(grammar: Productions) -> Alone | Lowering:
     alternatives = grammar.rules[grammar.start].alternatives
     if len(alternatives) == 1 and len(alternatives[0]) == 1 and isinstance(alternatives[0][0], Embedded):
         return Alone(alternatives[0][0], grammar.specials)
-    if grammar.filling is not None:
-        lowering = grammar.filling.template._lowering
-        assert isinstance(lowering, Lowering), "it has other rules than the one with the hole"
-        return lowering.filled(grammar.filling.hole, grammar.filling.symbol)
     return Lowering(grammar)
 
 
@@ -133,21 +129,9 @@ class Lowering:
         self._closures: dict[tuple[str, tuple[AlternativeAt, ...], bool], Closure] = {}
         self._number(grammar.start)
         self.nullable = facts.nullable(Ref(grammar.start))
-        self._start = grammar.start
-        self._clear()
-
-    def _clear(self) -> None:
-        """Begin without states."""
         self._states: dict[tuple[str, bool, frozenset[DottedItem]], State] = {}
         self._calls: dict[object, State] = {}
-        self.start = self._begin(self._start, accepting=self.nullable)
-
-    def filled(self, hole: Embedded, symbol: Embedded) -> Lowering:
-        """Return that of the same rules with another machine in one place; what the positions say is shared."""
-        made = Lowering.__new__(Lowering)
-        made.__dict__.update(self.__dict__, _symbol=[symbol if read is hole else read for read in self._symbol])
-        made._clear()
-        return made
+        self.start = self._begin(grammar.start, accepting=self.nullable)
 
     # -- positions -----------------------------------------------------------------------------------------------------
 

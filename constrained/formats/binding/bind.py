@@ -7,8 +7,7 @@ run side by side until the name decides; they are one symbol then (`calls.NameLa
 
 The *frame* of a turn is a format's rules as a request asks for them, while its calls are still generic.  It does not
 depend on the request's tools, only on whether any may be called and which of the format's own may.  So requests that
-bring other tools share one: `frame_key` names it, and binding fills its call shapes in.  Where calls end with the
-tool's name, what tools add to a grammar is one symbol, and all around it is shared, too (`Template`).
+bring other tools share one: `frame_key` names it, and binding fills its call shapes in.
 
 What a format cannot carry is refused here, before anything is generated: a name that its grammar does not derive, a
 keyword argument that Python cannot spell, a name that belongs to a tool of the format itself.
@@ -21,7 +20,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -50,7 +49,7 @@ from constrained.formats.binding.rules import (
 from constrained.formats.definition import ENTRY, Change, Definition, Member, Payload
 from constrained.formats.payload.quoted import sorted_properties
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol
-from constrained.grammar.ir import Leading, fill
+from constrained.grammar.ir import Leading
 from constrained.machine import Language
 from constrained.regex import Expr
 from constrained.schema.by_content import Recent, content
@@ -61,19 +60,20 @@ from constrained.schema.surfaces.tags import Tags
 # -- the frame ---------------------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True, slots=True)
-class Template:
-    """A grammar whose calls have a hole from the arguments on, and what stands around the name there; shared."""
+class NamesLast:
+    """A call with the arguments before the tool's name: what stands before them, and around the name; all tools are one
+    symbol then.
+    """
 
-    grammar: Grammar
-    rule: str  # that writes a call
-    hole: Embedded
+    rule: str
+    start: Sequence
     before: str
     after: str
 
-    def filled(self, machines: list[Arguments], names: list[str]) -> Grammar:
-        """Return the grammar of calls of some tools, at least one, whose names are as calls write them."""
-        texts = [f"{self.before}{name}{self.after}" for name in names]
-        return fill(self.grammar, self.rule, self.hole, NameLast(machines, texts))
+    def bound(self, machines: list[Arguments], names: list[str]) -> Alternatives:
+        """Return the rule for some tools, at least one, whose names are as calls write them."""
+        calls = NameLast(machines, [f"{self.before}{name}{self.after}" for name in names])
+        return {self.rule: ((*self.start, Embedded("calls", calls)),)}
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -90,8 +90,7 @@ class Frame:
     tags: Tags | None  # around members of arguments
     avoid: tuple[str, ...]  # what strings in arguments do not spell
     names: re.Pattern[str] | None  # of tools
-    names_last: bool  # whether some call has the arguments before the name
-    template: Template | None  # of the whole grammar, where all have
+    last: NamesLast | None  # the call, where its name comes last
 
 
 def frame_key(definition: Definition, request: TurnRequest) -> bytes | None:
@@ -130,9 +129,8 @@ def make_frame(generic: Grammar, definition: Definition, request: TurnRequest, w
         mark = misread(definition, tags)  # raw strings do without, as nothing is escaped in them
         tags = tags._replace(avoid=mark, ends=overlapping(rules, mark))
     around = _around(rules, shapes)
-    template = template_of(shapes, around, specials, lambda rules: grammar_of(rules, generic, definition))
-    names_last = any(map(begins_with_arguments, chain.from_iterable(shapes.values())))
-    return Frame(rules, shapes, around, specials, tags, avoid, names, names_last, template)
+    last = names_last(shapes, around, specials)
+    return Frame(rules, shapes, around, specials, tags, avoid, names, last)
 
 
 def grammar_of(rules: Alternatives, generic: Grammar, definition: Definition) -> Grammar:
@@ -146,17 +144,15 @@ def grammar_of(rules: Alternatives, generic: Grammar, definition: Definition) ->
     return Grammar(named, ENTRY, specials, source=generic.source, adopts=generic.adopts, stops=specials & stops)
 
 
-def template_of(
-    shapes: Mapping[str, tuple[Sequence, ...]],
-    around: Alternatives,
-    specials: Collection[str],
-    made: Callable[[Alternatives], Grammar],
-) -> Template | None:
-    """Return the template of the rules around calls, None where these are not of one shape with the arguments first and
-    nothing but texts and the name behind them; `made` makes a grammar of rules.
+def names_last(
+    shapes: Mapping[str, tuple[Sequence, ...]], around: Alternatives, specials: Collection[str]
+) -> NamesLast | None:
+    """Return the call of a frame that has one shape, with the arguments first and nothing but texts and the name behind
+    them; else None.
     """
     found = [(rule, shape) for rule in shapes if rule in around for shape in shapes[rule]]
-    if len(found) != 1 or not begins_with_arguments(found[0][1]):
+    slots = [symbol.rule for _, shape in found for symbol in shape if isinstance(symbol, Ref)]
+    if len(found) != 1 or [slot for slot in slots if slot in ("name", "arguments")] != ["arguments", "name"]:
         return None
     ((rule, shape),) = found
     begin, name = shape.index(Ref("arguments")), shape.index(Ref("name"))
@@ -164,14 +160,7 @@ def template_of(
     if not all(type(symbol) is Literal and symbol.text not in specials for symbol in chain(*texts)):
         return None
     before, after = ["".join([symbol.text for symbol in part if type(symbol) is Literal]) for part in texts]
-    hole = Embedded("calls", NameLast([], []))
-    return Template(made({**around, rule: ((*shape[:begin], hole),)}), rule, hole, before, after)
-
-
-def begins_with_arguments(shape: Sequence) -> bool:
-    """Return whether the shape of a call has the arguments before the tool's name."""
-    slots = [symbol.rule for symbol in shape if isinstance(symbol, Ref) and symbol.rule in ("name", "arguments")]
-    return slots == ["arguments", "name"]
+    return NamesLast(rule, shape[:begin], before, after)
 
 
 def _keep_beginnings(rules: Alternatives) -> None:
@@ -381,10 +370,7 @@ def bind(
     rules = frame.rules
     if frame.shapes:
         assert definition.payload is not None
-        bound = _bind_tools(frame, definition, definition.payload, request, writing)
-        if isinstance(bound, Grammar) and not request.prompt:
-            return bound
-        rules = alternatives_of(bound.rules) if isinstance(bound, Grammar) else bound
+        rules = _bind_tools(frame, definition, definition.payload, request, writing)
     if request.prompt:
         rules = prune(after_prompt(rules, ENTRY, request.prompt, frame.specials), ENTRY)
     return grammar_of(rules, generic, definition)
@@ -421,8 +407,8 @@ def _response(request: TurnRequest, definition: Definition, writing: Writing) ->
 
 def _bind_tools(
     frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, writing: Writing
-) -> Alternatives | Grammar:
-    """Return the rules of a frame with its calls bound; where it has a template, all that is made of that."""
+) -> Alternatives:
+    """Return the rules of a frame with its calls bound."""
     options: dict[str, Any] = {
         "surface": "arguments" if payload.surface == "python" else payload.surface,
         "spelling": "canonical",
@@ -438,7 +424,7 @@ def _bind_tools(
     if request.tools is None:
         machines = [Arguments(ANY_OBJECT, options, unread=unread)]
     else:
-        early = Parts(options) if frame.names_last else None
+        early = Parts(options) if frame.last is not None else None
         spelled = spelled_names(frame.names, definition, payload, [tool.name for tool in request.tools])
         tools = [tool for tool in request.tools if request.only is None or tool.name in request.only]
         names = [spelled[tool.name] for tool in tools]
@@ -452,8 +438,8 @@ def _bind_tools(
         return prune({**frame.rules, definition.calls.all: ((calls,),)}, ENTRY)
     if request.tools is None:
         return prune({**frame.rules, "arguments": ((Embedded("arguments", machines[0]),),)}, ENTRY)
-    if frame.template is not None and names and frame.specials.isdisjoint(names):
-        return frame.template.filled(machines, names)
+    if frame.last is not None and names and frame.specials.isdisjoint(names):
+        return {**frame.around, **frame.last.bound(machines, names)}
     bound: dict[str, list[Sequence]] = {rule: [] for rule in frame.shapes}
     for rule, shape in [(rule, shape) for rule, shapes in frame.shapes.items() for shape in shapes]:
         for tool, machine, name in zip(tools, machines, names, strict=True):
