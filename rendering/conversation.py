@@ -23,13 +23,13 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from constrained.errors import ConstrainedError
-from constrained.formats.binding.rules import Alternatives, reached, right_recursive
+from constrained.formats.binding.rules import Alternatives, fixed, reached, right_recursive
 from constrained.formats.definition import ACCEPTED, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall, Worded
 from constrained.formats.payload.json_text import write_json
 from constrained.formats.tools import Tool
-from constrained.formats.writing import derive, fits, fixed, misread, write_call, written_id
-from constrained.grammar import Literal, Ref, Special, Symbol
+from constrained.formats.writing import derive, fits, misread, write_call, written_id
+from constrained.grammar import Ref, Symbol
 
 Span = tuple[int, int]  # characters, exclusive end
 
@@ -388,8 +388,8 @@ def _headers(rules: Alternatives, rule: str) -> set[str]:
 
 def _only(symbol: Symbol, rules: Alternatives, depth: int) -> str | None:
     """Return the one text that a symbol derives, None if there is none or several."""
-    if isinstance(symbol, (Literal, Special)):
-        return fixed(symbol)
+    if (own := fixed(symbol)) is not None:
+        return own
     if not isinstance(symbol, Ref) or not depth or len(rules.get(symbol.rule, ())) != 1:
         return None
     parts = [_only(part, rules, depth - 1) for part in rules[symbol.rule][0]]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, shown
 from constrained.formats.binding.bind import id_slot, name_pattern, spelled_names
 from constrained.formats.binding.markers import avoided
-from constrained.formats.binding.rules import Alternatives, beginning_of_members, tags_of, terminal_of
+from constrained.formats.binding.rules import Alternatives, beginning_of_members, fixed, tags_of, terminal_of
 from constrained.formats.definition import ENTRY, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall
 from constrained.formats.payload.json_text import in_schema_order, write_json, write_keywords
@@ -32,7 +32,7 @@ from constrained.formats.payload.quoted import write_quoted
 from constrained.formats.payload.tagged import write_members
 from constrained.formats.read.network import Patterns
 from constrained.formats.tools import Tool
-from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
+from constrained.grammar import Pattern, Ref, Symbol
 from constrained.regex import Expr, matches
 from constrained.work import spend
 
@@ -377,13 +377,6 @@ def _filled(
             instead=None if shape is None else f"what matches {shape.source}, or none",
         )
     return [piece for found in pieces for piece in found]
-
-
-def fixed(symbol: Symbol) -> str | None:
-    """Return the text of a literal or a special token."""
-    if isinstance(symbol, Literal):
-        return symbol.text
-    return symbol.name if isinstance(symbol, Special) else None
 
 
 def _terminal(rules: Alternatives, rule: str) -> Expr | None:

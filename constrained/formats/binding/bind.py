@@ -45,10 +45,11 @@ from constrained.formats.binding.rules import (
     repeat_at_most,
     tags_of,
     terminal_of,
+    texts_in,
 )
 from constrained.formats.definition import ENTRY, Change, Definition, Member, Payload
 from constrained.formats.payload.quoted import sorted_properties
-from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol
+from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
 from constrained.grammar.ir import Leading
 from constrained.machine import Language
 from constrained.regex import Expr
@@ -236,18 +237,14 @@ def leading_thought(
     block = flatten(rules, table.block, {name}) if table is not None else []
     found = next((sequence for sequence in block if thought in sequence), (thought,))
     at = found.index(thought)
-    begins = "".join(map(_spelled, found[:at]))
-    until = next((text for text in (_spelled(symbol).strip() for symbol in found[at + 1 :]) if text), None)
+    begins = "".join(texts_in(found[:at]))
+    until = next(filter(None, map(str.strip, texts_in(found[at + 1 :]))), None)
     if until is None:
         because = "its turns do not begin with thoughts that a marker ends"
         raise GrammarError(f"the format '{definition.title}' takes no reasoning_budget", because=because)
     if until in begun:
         return None
     return Leading(until, most, "" if begins.strip() and begins.strip() in begun else begins)
-
-
-def _spelled(symbol: Symbol) -> str:
-    return symbol.name if isinstance(symbol, Special) else symbol.text if isinstance(symbol, Literal) else ""
 
 
 def callable_of(definition: Definition, request: TurnRequest) -> tuple[tuple[str, ...], bool]:

@@ -51,7 +51,8 @@ from constrained.errors import SchemaError
 from constrained.export.lark import quoted
 from constrained.export.schema_rules import LarkRules
 from constrained.formats.binding.rules import Sequence as Symbols
-from constrained.grammar import Literal, Pattern, Ref, Special
+from constrained.formats.binding.rules import fixed
+from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.grammar.ir import EmbeddedLanguage
 from constrained.machine import (
     END,
@@ -586,9 +587,9 @@ class CallPlace(NamedTuple):
             return self._replace(part=0, tool=-1)
         return self._replace(part=self.part + 1)
 
-    def _fixed(self, symbol: object) -> Edges:
-        assert isinstance(symbol, (Literal, Special))
-        name = symbol.text if isinstance(symbol, Literal) else symbol.name
+    def _fixed(self, symbol: Symbol) -> Edges:
+        name = fixed(symbol)
+        assert name is not None
         if isinstance(symbol, Special) or name in self.calls.specials:
             return Token(name, self._next).expand()
         return Bytes(name.encode(), self._next).expand()

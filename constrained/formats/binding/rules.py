@@ -154,13 +154,14 @@ def reached(rules: Alternatives, start: Iterable[str]) -> set[str]:
     return found
 
 
+def fixed(symbol: Symbol) -> str | None:
+    """Return the text of a literal or a special token, None for other symbols."""
+    return symbol.name if isinstance(symbol, Special) else symbol.text if isinstance(symbol, Literal) else None
+
+
 def texts_in(sequence: Sequence) -> list[str]:
     """Return the literals and special tokens that a sequence writes."""
-    return [
-        symbol.text if isinstance(symbol, Literal) else symbol.name
-        for symbol in sequence
-        if isinstance(symbol, (Literal, Special))
-    ]
+    return [text for text in map(fixed, sequence) if text is not None]
 
 
 def terminal_of(rules: Alternatives, rule: str) -> Pattern | None:
@@ -282,7 +283,7 @@ def _stepped(way: Sequence, unit: str, rules: Alternatives, specials: Collection
 def _left_of(symbol: Symbol, unit: str, specials: Collection[str]) -> Sequence | None:
     """Return what is left of a symbol; None where it does not begin like this."""
     if isinstance(symbol, Special) or (isinstance(symbol, Literal) and symbol.text in specials):
-        return () if unit == (symbol.name if isinstance(symbol, Special) else symbol.text) else None
+        return () if unit == fixed(symbol) else None
     if unit in specials or isinstance(symbol, Embedded):
         return None
     if isinstance(symbol, Literal):
@@ -382,8 +383,8 @@ def _plain(sequence: Sequence, rules: Alternatives, rule: str = "member") -> str
     for symbol in sequence:
         if isinstance(symbol, Ref) and len(rules.get(symbol.rule, ())) == 1:
             text += _plain(rules[symbol.rule][0], rules, rule)
-        elif isinstance(symbol, (Literal, Special)):
-            text += symbol.text if isinstance(symbol, Literal) else symbol.name
+        elif (own := fixed(symbol)) is not None:
+            text += own
         else:
             raise _malformed("besides its slots it has one spelling", rule)
     return text
