@@ -5,48 +5,43 @@ Exact: an intersection or complement is explored until an accepting expression t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from heapq import heappop, heappush
 from operator import attrgetter, is_
-from typing import TYPE_CHECKING
 
 from constrained.caches import cached
 from constrained.errors import LimitExceeded
-from constrained.regex.algebra import concat, intersect, joined, length_bounded, repeat, union
+from constrained.regex.algebra import intersect, joined, length_bounded, repeat, union
 from constrained.regex.charset import ALL_WITNESSES, contains, witnesses_in_text
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (
     ANY_TEXT,
+    CLASS,
     COMPLEMENT,
     CONCAT,
     INFINITE,
     INTERSECT,
+    LAZY,
     LITERAL,
     NEVER,
     OPEN,
     REPEAT,
+    SET,
     STEP,
     UNION,
     UNIVERSAL,
     Expr,
     RawEdges,
-    interned,
     matches,
     parts,
     single,
 )
 from constrained.regex.facts import universal_over, universal_up_to
-from constrained.regex.saturate import has_length, outnumbers, shortest_text
 from constrained.regex.show import short_text
 from constrained.work import current, metered, place, spend
 
-if TYPE_CHECKING:
-    from constrained.regex.assertions import ReadSome
-
-_GLANCE = 20  # states before a text is guessed
-_QUICK_LIMIT = 200  # states before a question is first asked without upper bounds
+_LONGEST_WALK = 200  # states
+_GUESSED = 100  # characters of a text that is guessed
 _STATE = 5  # units for a state that a search meets, beside those for its edges
-_RELAXED_LIMIT = 2_000  # states before that search is given up
 MADE = "pattern <"  # how a place begins that is an expression, not a pattern as somebody wrote it
 _SEVERAL = 3  # conditions on a text before they are looked at together
 _MANY = 8  # characters that a minimal length asks for before a loop is looked for instead
@@ -147,13 +142,10 @@ def is_empty(expr: Expr) -> bool:
     if bound is not None and bound[2].witness is not None and bound[0] <= bound[2].witness <= bound[1]:
         expr._live = True
         return False
-    if expr.kind == INTERSECT and len(expr.args) == 2 and (has_length(*expr.args) or outnumbers(*expr.args)):
-        expr._live = True
-        return False
     if expr.kind == INTERSECT and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0):
         expr._live = True
         return False
-    if expr.kind == INTERSECT and (_lacks(expr) or _is_too_short(expr)) or _unbounded(expr)._live is False:
+    if expr.kind == INTERSECT and (_lacks(expr) or _is_too_short(expr)):
         expr._live = False
         return True
     endless = _without_least(expr)
@@ -162,14 +154,10 @@ def is_empty(expr: Expr) -> bool:
         return not expr._live
     try:
         with metered():
-            found = _search(expr, _GLANCE) if len(expr.args) < _SEVERAL else None
-            if found is None:
-                found = _guessed(expr) or _search(expr, _QUICK_LIMIT)
-            if found is None and _search(expr, _RELAXED_LIMIT, relaxed=True) is not False:
-                found = _search(expr, INFINITE)
+            found = (len(expr.args) >= _SEVERAL and _guessed(expr)) or _search(expr)
     except LimitExceeded as error:
         raise _placed(error, expr) from None
-    expr._live = bool(found)
+    expr._live = found
     return not found
 
 
@@ -224,6 +212,32 @@ def _guessed(expr: Expr) -> bool:
         for end, whose in ends
         for skipped in {0, len(asked)}
     )
+
+
+@cached(4096)
+def shortest_text(expr: Expr) -> str | None:
+    """Return a shortest text of an expression, of one with conditions a text; None if it is long, written down lazily,
+    or not found at a look.
+    """
+    if expr.short > _GUESSED or expr.kind in (LAZY, COMPLEMENT, STEP):
+        return None
+    if expr.accepts:
+        return ""
+    if expr.kind == LITERAL:
+        return str(expr.args[0])
+    if expr.kind == CLASS:
+        return chr(expr.args[0][0][0])
+    if expr.kind == SET:
+        return str(min(expr.args[0].members(), key=len))
+    if expr.kind == REPEAT:
+        body = shortest_text(expr.args[0])
+        return None if body is None else body * int(expr.args[1])
+    found = [shortest_text(part) for part in (parts(expr) if expr.kind == CONCAT else expr.args)]
+    if expr.kind == UNION:
+        return min((text for text in found if text is not None), key=len, default=None)
+    if expr.kind == INTERSECT:
+        return next((text for text in found if text and all(matches(member, text) for member in expr.args)), None)
+    return None if None in found else "".join(text for text in found if text is not None)
 
 
 def _takes(expr: Expr, text: str) -> bool:
@@ -321,32 +335,10 @@ def _comes_again(expr: Expr, *, known: bool) -> bool:
         target = next(filter(attrgetter("_live"), targets), None) if known else None
         if target is None:
             target = next((target for target in targets if not is_empty(target)), None)
-        if target is None or len(seen) > _QUICK_LIMIT:
+        if target is None or len(seen) > _LONGEST_WALK:
             return False
         expr = target
     return True
-
-
-def _unbounded(expr: Expr) -> Expr:
-    """Return a larger language without upper bounds of repeats: a conflict that they do not cause is found once, not
-    once per count.
-    """
-    if expr.kind == REPEAT:
-        body, least, most = expr.args
-        return expr if most in (1, INFINITE) else repeat(_unbounded(body), least)
-    if expr.kind == CONCAT:
-        factors = parts(expr)
-        spend(len(factors))
-        return concat(*map(_unbounded, factors))
-    if expr.kind in (UNION, INTERSECT):
-        members = [*map(_unbounded, expr.args)]
-        if all(map(is_, members, expr.args)):
-            return expr
-        return union(*members) if expr.kind == UNION else intersect(*members)
-    if expr.kind == STEP:
-        step: ReadSome = expr.args[0]
-        return interned(STEP, replace(step, expr=_unbounded(step.expr)))
-    return expr
 
 
 def _hint(expr: Expr) -> int:
@@ -356,18 +348,13 @@ def _hint(expr: Expr) -> int:
     return sum([member.short for member in expr.args]) if expr.kind == INTERSECT else expr.short
 
 
-def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
-    """Return whether an accepting expression can be reached; None: undecided within the limit.
-
-    `relaxed` drops upper bounds on the way: False is as good as ever, True says nothing.
-    """
-    start = _unbounded(start) if relaxed else start
+def _search(start: Expr) -> bool:
+    """Return whether an accepting expression can be reached."""
     parents: dict[Expr, Expr | None] = {start: None}
     heap: list[tuple[int, int, int, int, Expr]] = [(0, 0, start.serial, 0, start)]
     while heap:
         *_, read, expr = heappop(heap)
         for _, _, target in raw_edges(expr):
-            target = _unbounded(target) if relaxed else target
             if target in parents or target._live is False:
                 continue
             if _is_too_short(target):
@@ -376,11 +363,8 @@ def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
             parents[target] = expr
             spend(_STATE)
             if target._live:
-                if not relaxed:
-                    _found(target, parents)
+                _found(target, parents)
                 return True
-            if len(parents) > limit:
-                return None
             hint = _hint(target)
             heappush(heap, (read + 1 + hint, hint, target.serial, read + 1, target))
     for expr in parents:
