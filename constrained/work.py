@@ -20,10 +20,10 @@ milliseconds never runs out.  Left out on purpose: a bound on memory, which the 
 from __future__ import annotations
 
 import gc
-import heapq
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -281,12 +281,12 @@ else:
 
 
 def sorted_in_turns(found: Iterable[SupportsRichComparisonT]) -> list[SupportsRichComparisonT]:
-    """As `sorted`: many are sorted in pieces, as other threads wait for the end of a call of C."""
+    """As `sorted`: many are sorted in pieces, as other threads wait for the end of a call of C; equal ones may move."""
     every = list(found)
-    if len(every) <= PIECE:
-        every.sort()
-        return every
-    return [*heapq.merge(*[sorted(every[at : at + PIECE]) for at in range(0, len(every), PIECE)])]
+    runs = deque([sorted(every[at : at + PIECE]) for at in range(0, len(every) or 1, PIECE)])
+    while len(runs) > 1:
+        runs.append(sorted(runs.popleft() + runs.popleft()))  # of two sorted runs: merged
+    return runs[0]
 
 
 def current() -> Budget | None:

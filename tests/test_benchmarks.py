@@ -18,6 +18,7 @@ from constrained.benchmarks import (
     cliffs,
     collection,
     digests,
+    exponents,
     laws,
     soak,
     speed,
@@ -172,6 +173,12 @@ def test_cliffs_are_measured_against_the_smallest_case():
     assert [row["size"] for row in rows] == [2, 20]
     assert set(rows[0]["ratios"].values()) == {1.0}
     cliffs.print_table(rows, "two cases")
+
+
+@pytest.mark.parametrize("growth", exponents.GROWTHS, ids=lambda growth: growth.name)
+def test_work_of_each_size_is_timed(growth):
+    times, slope = exponents.measure(growth._replace(sizes=(2, 3, 4)), vocabularies.embedded(), repetitions=1)
+    assert len(times) == 3 and slope == slope
 
 
 def test_walks_end_and_are_valid(tmp_path, capsys):

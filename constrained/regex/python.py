@@ -153,7 +153,7 @@ class TreeReader:
     def sequence(self, items: Any, flags: int) -> PatternTree:
         found: list[PatternTree] = []
         exact = self.by_words and not flags & re.IGNORECASE
-        for is_word, run in groupby(items, lambda item: exact and item[0] is op.LITERAL):
+        for is_word, run in groupby(getattr(items, "data", items), lambda item: exact and item[0] is op.LITERAL):
             if is_word:
                 spend(6)
                 found.append(PlainPart(literal("".join([chr(point) for _, point in run]))))
