@@ -59,7 +59,7 @@ MOST_STRETCH = 0.020  # seconds of processor time without a turn for other threa
 TELLING = 0.2
 LONGEST = 2048  # bytes of a message
 STOPPED_AFTER = 20  # seconds of processor time
-MOST_ADDRESSED = 4 << 30  # bytes, so that what has no bound ends itself and not its neighbours
+MOST_ADDRESSED = 4 << 30  # bytes beyond what the process had, so that what has no bound ends itself
 Outcome = tuple[str, str | None, str, bool]  # what became of it, the place, the message, whether generation had begun
 _OUTCOMES: tuple[tuple[type[ConstrainedError], str], ...] = (
     (UnsupportedSchema, "unsupported"),
@@ -294,7 +294,8 @@ def forked(call: Callable[[], object]) -> Any:
         try:
             resource.setrlimit(resource.RLIMIT_CPU, (STOPPED_AFTER, STOPPED_AFTER + 1))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSED, MOST_ADDRESSED))
+            addressed = (int(_megabytes("VmSize")) << 20) + MOST_ADDRESSED
+            resource.setrlimit(resource.RLIMIT_AS, (addressed, addressed))
             with os.fdopen(writing, "w", encoding="ascii") as pipe:
                 pipe.write(json.dumps([call()]))
         except BaseException as error:
