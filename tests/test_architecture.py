@@ -15,7 +15,7 @@ import constrained
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 PACKAGE = Path(constrained.__file__).parent
-BESIDE = [PACKAGE.parent / name for name in ("export", "notations", "deriving", "rendering", "research", "default_model", "serve", "conform")]
+BESIDE = [PACKAGE.parent / name for name in ("export", "notations", "deriving", "rendering", "python_types", "research", "default_model", "serve", "conform")]
 SOURCES = {
     ".".join(("constrained", *path.relative_to(folder.parent if folder in BESIDE else folder).with_suffix("").parts))
     .removesuffix(".__init__"): path.read_text("utf-8")
@@ -99,8 +99,8 @@ def test_names_in_docstrings_and_comments_exist(module):
 NAMING = {
     "additionalProperties": {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.objects",
-        "schema.python_types", "formats.tools",  # write it
-        "schema.describe", "formats.payload.judge",  # messages
+        "python_types", "formats.tools",  # write it
+        "schema.conflict", "export.describe", "formats.payload.judge",  # messages
         "serve.playground",  # shows examples
         "schema.normal.quick", "formats.binding.calls", "formats.payload.json_text", "export.declarations",  # of schemas nobody has read
     },

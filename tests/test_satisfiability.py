@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from jsonschema import Draft202012Validator
 
-from constrained.schema.describe import conflict
+from constrained.schema.conflict import conflict
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.normal.quick import surely_satisfiable
 from constrained.schema.reading.check import load

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from constrained.export.describe import describe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -25,7 +26,6 @@ from value_oracle import belongs
 
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.regex import NEVER
-from constrained.schema.describe import describe
 from constrained.schema.normal import normalise as normalise_module
 from constrained.schema.normal.normalise import general_value, normalise, plain_value
 from constrained.schema.normal.plans import plan_of

@@ -9,11 +9,11 @@ import typing
 from functools import reduce
 
 import pytest
+from constrained.python_types import schema_of
 
 from constrained import SchemaError
 from constrained.formats import Tool, read_tools
 from constrained.formats.tools import from_python, parse_relaxed, read_parameters, standard_types
-from constrained.schema.python_types import schema_of
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 READ = {

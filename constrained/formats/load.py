@@ -25,8 +25,8 @@ from constrained.formats.message import Message, ToolCall
 from constrained.formats.pairs import known, nearest, read_pair, respelled, shipped_names
 from constrained.grammar import Grammar
 from constrained.grammar.lark import shipped_folder
+from constrained.python_types import is_python_type, schema_of
 from constrained.schema.by_content import Recent, content
-from constrained.schema.python_types import is_python_type, schema_of
 from constrained.work import metered
 
 if TYPE_CHECKING:

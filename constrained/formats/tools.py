@@ -14,7 +14,7 @@ nowhere else:
   (``STRING``, ``nullable``);
 * text with any of these: JSON, near-JSON of documents (trailing commas, single quotes, True, None), YAML, which needs
   PyYAML and is read without aliases, as these could make a short text mean an enormous one;
-* pydantic models, dataclasses, TypedDicts and callables with hints (`schema.python_types`).
+* pydantic models, dataclasses, TypedDicts and callables with hints (`python_types`).
 
 A definition with a key that nobody knows raises and names it: arguments may be described there, and to read it as "any
 arguments", or as "none", would change the language without a word.  ``"properties": null`` and ``"required": null``,
@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Optional, Union
 
 from constrained.errors import LimitExceeded, SchemaError, shown
+from constrained.python_types import is_python_type, schema_of, schema_of_callable
 from constrained.schema.normal.quick import surely_compilable
-from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
 from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.reading.notes import Note, report
 from constrained.work import metered, spend

@@ -16,7 +16,7 @@ from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
 from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
-from constrained.schema.python_types import is_python_type
+from constrained.python_types import is_python_type
 
 _vocabularies: WeakKeyDictionary[Any, dict[int | None, Vocabulary]] = WeakKeyDictionary()
 

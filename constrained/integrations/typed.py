@@ -30,8 +30,8 @@ from constrained.formats.template import compared, look, printer_of
 from constrained.formats.tools import enveloped
 from constrained.grammar import Grammar
 from constrained.integrations.held import check_vocabulary, grammar_of, vocabulary_of
+from constrained.python_types import is_adapter, is_python_type
 from constrained.rendering.render import rendered_ids
-from constrained.schema.python_types import is_adapter, is_python_type
 
 _JSON_TYPES = {None, type(None), bool, int, float, str, list, dict, Any, object}
 

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, TypeAlias
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.once import once
+from constrained.python_types import is_python_type, schema_of, schema_of_callable
 from constrained.schema.by_content import Recent, content_of, values_of
-from constrained.schema.describe import conflict, describe
+from constrained.schema.conflict import conflict
 from constrained.schema.limits import heavy_parts, needs_survey, survey, widen
 from constrained.schema.machines.value import Values
 from constrained.schema.normal.normalise import is_never
 from constrained.schema.profiles import PROFILES, bounded_numbers, loadable_formats
-from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
 from constrained.schema.reading.check import load
 from constrained.schema.reading.document import NOTHING, located, pointer_of
 from constrained.schema.reading.notes import Note, notes_of, report, undescribed
@@ -352,6 +352,8 @@ class EmbeddedSchema:
 
     def describe(self) -> str:
         """Return what is enforced, for people: the normal form, and what `widened` left out."""
+        from constrained.export.describe import describe
+
         left_out = [f"  {entry.pointer}\n    because: {entry.because}" for entry in self.widened]
         heading = ["not enforced, to be checked after generation:"] if left_out else []
         return "\n".join([describe(self._conj), *heading, *left_out])
