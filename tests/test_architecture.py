@@ -106,9 +106,9 @@ NAMING = {
     },
     "contains": {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.arrays",
-        "schema.reading.estimates", "schema.limits",  # what it costs, and which keyword a message names
+        "schema.limits",  # which keyword a message names
     },
-    "unevaluatedItems": {"schema.reading.keywords", "schema.normal.plans", "schema.limits", "schema.reading.estimates"},
+    "unevaluatedItems": {"schema.reading.keywords", "schema.normal.plans", "schema.limits"},
 }  # fmt: skip
 
 

@@ -12,25 +12,18 @@ import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import pytest
 
 from constrained.machine import Language
 from constrained.schema import number_texts
-from constrained.schema.number_sets import normal
+from constrained.schema.number_sets import decimal_text, normal, whole_number
 from constrained.schema.number_texts import (
     CANONICAL_NUMBERS,
     JSON_NUMBERS,
     PYTHON_NUMBERS,
-    MantissaStates,
     NumberSpelling,
-    Start,
-    _integer,
-    _ranged,
-    _text,
     canonical_text,
-    magnitudes,
     number_language,
 )
 from constrained.schema.values import NumberRange
@@ -71,8 +64,8 @@ def test_the_normal_form_of_a_range_has_its_numbers():
 @pytest.mark.parametrize("digits", [1, 3999, 4000, 4001, 4299, 4300, 4301, 8000, 9001])
 def test_integers_of_any_length(digits):
     for value in (10 ** (digits - 1), 10**digits - 1):
-        assert _integer(_text(value)) == value
-        assert len(_text(value)) == digits
+        assert whole_number(decimal_text(value)) == value
+        assert len(decimal_text(value)) == digits
 
 
 def is_canonical(text: str, *, integer: bool) -> bool:
@@ -454,33 +447,3 @@ def test_states_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.Mo
         state = run(language, text)
         assert (state is not None and state.accepts) == any(holds(numbers, value) for numbers in ranges), text
     number_language.cache_clear()
-
-
-@pytest.mark.parametrize(("low", "high"), [("0", "254"), ("-12", "99"), ("1/10", "5"), ("25", None), (None, "109"),
-    ("7", "7.5"), ("99.5", "1200"), ("1e3", "1e3")])  # fmt: skip
-@pytest.mark.parametrize("open_", [False, True])
-@pytest.mark.parametrize("integer", [True, None, False])
-@pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
-def test_digits_that_no_bound_tells_apart_are_read_together(
-    low: str | None, high: str | None, open_: bool, integer: bool | None, spelling: NumberSpelling
-) -> None:
-    least, most = (None if end is None else Fraction(end) for end in (low, high))
-    numbers = normal(NumberRange(integer, least, open_ and least is not None, most, open_ and most is not None))
-    todo = [] if numbers is None else [(_ranged(numbers, spelling, frozenset()), _one_by_one(numbers, spelling))]
-    for together, apart in todo:
-        edges = [[(chr(point), target) for low, high, target in state.edges() for point in range(low, high + 1)]
-                 for state in (together, apart)]
-        assert [char for char, _ in edges[0]] == [char for char, _ in edges[1]] and together.accepts == apart.accepts
-        if len(todo) < 400:
-            todo += [(one, other) for (_, one), (_, other) in zip(*edges, strict=True)]
-
-
-def _one_by_one(numbers: NumberRange, spelling: NumberSpelling) -> Any:
-    plain = spelling.canonical and numbers.integer is True
-    readers = []
-    for negative in (False, True):
-        side = magnitudes(numbers, negative=negative)
-        readers.append(side and MantissaStates(side, spelling, plain=plain, negative=negative))
-        if readers[-1] is not None:
-            readers[-1]._alike = False
-    return Start(*readers)

@@ -25,11 +25,7 @@ from jsonschema import Draft202012Validator
 from value_oracle import belongs
 
 from constrained.errors import SchemaError, UnsupportedSchema
-from constrained.regex import NEVER
-from constrained.schema.normal import normalise as normalise_module
-from constrained.schema.normal.normalise import general_value, normalise, plain_value
-from constrained.schema.normal.plans import plan_of
-from constrained.schema.normal.scalars import EVERY_TYPE
+from constrained.schema.normal.normalise import normalise
 from constrained.schema.reading import keywords
 from constrained.schema.reading.check import load
 from constrained.schema.reading.keywords import named
@@ -307,39 +303,6 @@ def test_required_part_of_the_test_suite(draft):
     assert not wrong
 
 
-OWN_KEYWORDS = [
-    {"required": ["b", "a"], "properties": {"a": {}, "c": False}},
-    {"required": ["\ud800"]},
-    {"properties": {"é": {"type": "null"}}, "additionalProperties": {"type": "string"}, "required": ["x"]},
-    {"properties": {"a": {}}, "additionalProperties": False, "required": ["x"]},
-    {"properties": {"a": {}}, "patternProperties": {"^b$": {"minimum": 1}}, "additionalProperties": False},
-    {"properties": {"a": {}}, "patternProperties": {"^b+$": False}, "additionalProperties": {}},
-    {"properties": {"a": {}, "b": {}}, "dependentRequired": {"a": ["b", "c"]}, "maxProperties": 2},
-    {"propertyNames": {"enum": ["a", "b"]}, "minProperties": 3},
-    {"const": {"a": [1, {"b": 2}]}},
-    {"type": ["array", "string"], "maxItems": 1, "uniqueItems": True, "maxLength": 3, "pattern": "^a"},
-    {"enum": ["b", "a", 1.0, None, True], "minimum": 2, "minLength": 1},
-    {"prefixItems": [{}, False], "items": {"type": "integer"}, "contains": {"const": 1}, "minItems": 1},
-]
-
-
-def test_the_quick_way_to_a_schema_of_its_own_keywords_finds_what_the_general_one_finds():
-    rows = OWN_KEYWORDS + [{**one, **other} for one in ATOMS for other in ATOMS[::7] if dict is type(one) is type(other)]
-    compared = 0
-    for schema in rows:
-        conj = load(schema)
-        (literal,) = conj or load({"minLength": 1})
-        plan = plan_of(literal.node)
-        if plan.plain:
-            quick = plain_value(literal.node, plan)
-            slow = general_value(literal.node.conj)
-            assert repr(quick.strings) == repr(slow.strings)
-            assert quick._replace(strings=NEVER) == slow._replace(strings=NEVER), schema
-            assert [list(shape.named) for shape in quick.objects] == [list(shape.named) for shape in slow.objects]
-            compared += 1
-    assert compared > 100
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(
     not SHARED or not MASKBENCH.exists(), reason="CONSTRAINED_SHARED does not name the folder of the sample"
@@ -385,37 +348,3 @@ def test_subschemas_under_names_are_read_together_as_each_alone(schema: dict[str
                     assert part.node.resource is resource
                     assert part.node.pointer in (f"#/properties/{name}", "#/$defs/x", "#")
                     assert bool(part.node.scope) == node.document.library.dynamic
-
-
-MEMBERS: list[Any] = [
-    {"type": "object", "properties": {"a": {"type": "string"}}},
-    {"type": "array", "items": {"type": "null"}},
-    {"type": ["string", "array"]},
-    {"enum": ["x", [1]]},
-    {"anyOf": [{"type": "null"}, {"type": "integer"}]},
-    {"not": {"type": "object"}},
-    {"$ref": "#/$defs/a"},
-    True,
-    False,
-]
-
-
-@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
-@pytest.mark.parametrize("beside", [{}, {"type": ["object", "string"]}, {"anyOf": [{"type": "array"}, {"minLength": 2}]}])
-def test_types_that_no_member_has_are_not_asked_for(
-    keyword: str, beside: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for one in MEMBERS:
-        for other in MEMBERS:
-            document = {keyword: [one, other], **beside, "$defs": {"a": {"type": "object", "required": ["b"]}}}
-            conj = load(document)
-            found = general_value(conj)
-            with monkeypatch.context() as patch:
-                patch.setattr(normalise_module, "_types_of_members", lambda _: EVERY_TYPE)
-                assert found == general_value(conj), document
-
-
-def test_scalars_are_not_asked_of_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(normalise_module, "scalars_of", None)
-    value = general_value(load({"oneOf": [{"type": "object", "required": [name]} for name in "abc"]}))
-    assert len(value.objects) > 1

@@ -17,9 +17,8 @@ import pytest
 from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, separating_vocabulary, unpacked, varied
 
 from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, caches, compile
-from constrained.machine import Edges
-from constrained.schema.machines.distinct import Built, OpenItem, Place, Return
-from constrained.schema.number_sets import clipped, contains, number_key, number_text, reach, whole_number
+from constrained.schema.machines.distinct import Built, OpenItem, Place
+from constrained.schema.number_sets import contains, number_key, number_text, reach, whole_number
 from constrained.schema.values import NumberRange
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
@@ -306,24 +305,6 @@ def test_too_many_items_of_too_few_values_are_an_error():
         Grammar.from_json_schema(distinct(items, minItems=least - 1))
 
 
-class Collides:
-    """A state whose hash is that of all others."""
-
-    def __hash__(self):
-        return 1
-
-    def expand(self):
-        return Edges()
-
-
-def test_states_to_return_to_are_compared_by_content():
-    one, other = Collides(), Collides()
-    assert Return(one, Return(other, None)) == Return(one, Return(other, None))
-    stacks = [None, Return(one, None), Return(other, None), Return(one, Return(one, None)), Return(one, Return(other, None))]
-    for left, right in itertools.combinations(stacks, 2):
-        assert left != right
-
-
 def test_what_is_written_is_compared_by_content():
     built = Built(None, "array", ())
     begun = [built, built.byte(ord("[")), built.byte(ord("{")), built.byte(ord("[")).byte(ord("["))]
@@ -350,27 +331,17 @@ def test_numbers_have_one_key_for_all_spellings(one, other):
 
 
 def test_keys_of_long_exponents_are_those_of_exact_arithmetic():
-    """Around the length from which on an exponent stays text, and where moving it carries or borrows."""
-    picks, seen = random.Random(8), {}
-    ends = ["0", "9", "5"]
-    exponents = ["1" + "0" * 99, "1" + "0" * 100, "9" * 100, "9" * 101, "1" + "0" * 130, "9" * 131, "7" + "0" * 99 + "3"]
-    exponents += ["".join(picks.choices(ends, k=picks.randint(95, 140))) for _ in range(40)]
+    picks = random.Random(8)
+    exponents = ["1" + "0" * 99, "9" * 101, "9" * 6000, *("".join(picks.choices("095", k=150)) for _ in range(40))]
     for exponent in exponents:
         for sign in ("", "-", "+"):
             for mantissa in ("1", "10", "0.001", "250", "-1.50", "1" + "0" * 40, "0." + "0" * 40 + "1"):
-                text = f"{mantissa}e{sign}{exponent}"
-                negative, digits, found = number_key(text)
-                value = whole_number(sign + exponent)
                 whole, _, fraction = mantissa.removeprefix("-").partition(".")
                 written = (whole + fraction).lstrip("0")
-                value += len(written) - len(written.rstrip("0")) - len(fraction)
-                assert (negative, digits) == (mantissa.startswith("-"), written.rstrip("0"))
-                assert whole_number(str(found)) == value
-                assert seen.setdefault((value, digits, negative), found) == found and isinstance(found, str) == (
-                    abs(value) >= 10**100
-                )
-                assert number_key(number_text((negative, digits, found))) == (negative, digits, found)
-                assert clipped(str(found), 1000) == max(-1000, min(1000, value))
+                value = whole_number(sign + exponent) + len(written) - len(written.rstrip("0")) - len(fraction)
+                key = number_key(f"{mantissa}e{sign}{exponent}")
+                assert key == (mantissa.startswith("-"), written.rstrip("0"), value)
+                assert number_key(number_text(key)) == key
 
 
 def test_numbers_with_long_exponents_lie_where_the_others_beyond_all_bounds_do():

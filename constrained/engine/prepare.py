@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # A cost probe: a few words of what looks like much work are begun when a constraint is compiled.
 #
 # Nearly all that a grammar costs is computed when a generation gets there, and most grammars cost little everywhere.
-# Machines and patterns whose outline says otherwise (see `schema.reading.estimates`, `regex.facts`) are tried: the
+# Machines and patterns whose outline says otherwise (see `schema.limits`, `regex.facts`) are tried: the
 # masks along seeded walks, with the constraint's own budget, which is full again afterwards; the masks stay known.  A
 # walk whose steps keep taking much goes on for as long again: a generation would spend its budget there, too.  Of other
 # rules and patterns the first masks are made, and only if these take much they are tried as well.  What no walk met may

@@ -22,7 +22,6 @@ from collections.abc import Iterable
 
 import constrained.regex.charset as charset
 from constrained.caches import cached
-from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (
     ANY,
     ANY_TEXT,
@@ -38,7 +37,6 @@ from constrained.regex.expr import (
     STEP,
     UNION,
     Expr,
-    RawEdges,
     parts,
     single,
 )
@@ -209,7 +207,6 @@ LARGE = 1 << 40
 LARGE_PATTERN = 120  # from here on a pattern is tried; of 576 in schemas that people wrote, none has more than 127
 _LOOKING = 500  # a language that looks at what stands before it
 _CHEAP = 8  # steps of a counter that cost as much as a state
-_FEW_PAIRS = 64  # places that two expressions are both in before they part
 
 
 @cached(4096)
@@ -240,38 +237,4 @@ def size(expr: Expr) -> int:
     found = 1
     for member in args if kind == INTERSECT else args[0].args if kind == COMPLEMENT else ():
         found = min(found * size(member), LARGE)
-    return found
-
-
-def part_soon(first: Expr, second: Expr) -> bool:
-    """Say whether no text but a few short ones is the beginning of texts of both expressions: states of their
-    automata then add up where the two are read side by side, and are not multiplied.
-
-    >>> from constrained.regex import parse_ecma
-    >>> number, *others = map(parse_ecma, ("^u?int[0-9]+$", "^u?fixed[0-9]+$", "^[a-z0-9]+$", "int"))
-    >>> [part_soon(number, other) for other in others]
-    [True, False, False]
-
-    Cost: 1 µs per pair of edges of the pairs of states at which both go on, of 64 pairs at most.
-    """
-    pairs, met = {(first, second)}, 0
-    while pairs:
-        met += len(pairs)
-        if met > _FEW_PAIRS:
-            return False
-        pairs = {pair for left, right in pairs for pair in _steps_of_both(raw_edges(left), raw_edges(right))}
-    return True
-
-
-def _steps_of_both(left: RawEdges, right: RawEdges) -> set[tuple[Expr, Expr]]:
-    """Return where one character leads two expressions, for all characters that both read."""
-    spend(len(left) + len(right) >> 2)
-    found, at = set(), 0
-    for low, high, target in left:
-        while at < len(right) and right[at][1] < low:
-            at += 1
-        for index in range(at, len(right)):
-            if right[index][0] > high:
-                break
-            found.add((target, right[index][2]))
     return found

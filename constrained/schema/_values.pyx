@@ -179,7 +179,7 @@ cdef bint _is_plain(brackets) except -1:
 # Copies of schemas that are nothing but JSON, in one pass.  And the size of anything.
 #
 # Owns: nothing.  Strings and numbers are shared with what is copied, as nobody can change them.
-# Without a compiler `by_content._is_within` counts, and what is read is copied as it is read.
+# Without a compiler nothing is found by content, and what is read is copied as it is read.
 # ======================================================================================================================
 
 cdef inline int _kind(object value) except -1:

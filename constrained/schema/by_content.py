@@ -27,28 +27,14 @@ _PER_BYTE = 20  # bytes of what is made of a byte of a name, estimated
 Made = TypeVar("Made")
 
 
-def _is_within(values: Any, most: int) -> bool:
-    """Return whether there are at most so many values inside of a container, in containers within it or not."""
-    count, level = 0, [values]
-    while level and count <= most:
-        parts: list[Any] = []
-        for part in level:
-            parts += part.values() if type(part) is dict else part
-            if count + len(parts) > most:
-                return False
-        count += len(parts)
-        level = [part for part in parts if type(part) in (dict, list, tuple)]
-    return count <= most
-
-
-def _no_copy(value: Any, most: int) -> Any:
+def _no_name(values: Any, most: int) -> Any:
     return None
 
 
 try:
     from constrained.schema._values import is_within, plain_copy
-except ImportError:  # no compiler: schemas are copied as they are read
-    is_within, plain_copy = _is_within, _no_copy
+except ImportError:  # no compiler: nothing is found by content, and schemas are copied as they are read
+    is_within = plain_copy = _no_name
 
 
 def content(*values: Any) -> bytes | None:

@@ -21,7 +21,7 @@ from constrained.once import once
 from constrained.python_types import is_python_type, schema_of, schema_of_callable
 from constrained.schema.by_content import Recent, content_of, values_of
 from constrained.schema.conflict import conflict
-from constrained.schema.limits import heavy_parts, needs_survey, survey, widen
+from constrained.schema.limits import needs_survey, survey, widen
 from constrained.schema.machines.value import Values
 from constrained.schema.normal.normalise import is_never
 from constrained.schema.profiles import PROFILES, bounded_numbers, loadable_formats
@@ -269,7 +269,7 @@ class EmbeddedSchema:
         self.notes: tuple[Note, ...] = ()  # words of the schema that mean nothing, and may be thought to
         # where the texts are fewer than the specification's, and not because they were asked to be
         self.narrowed: tuple[Widened, ...] = ()
-        self.heavy = False  # whether its masks may be too much work, so that `compile` tries some
+        self._heavy: tuple[Conj, ...] = ()  # what is inside and looks like much work to read
         outer = thread.budget
         before = (budget := outer or Budget()).left
         try:
@@ -290,7 +290,6 @@ class EmbeddedSchema:
         self._conj = self._surveyed(enforced, documents, own=own)
         if self._conj and self._conj != NOTHING:
             library = next(iter(self._conj)).node.document.library
-            self.heavy = bool(library.heavy or library.risky)
             if library.inexact and options.formats != "annotate":
                 self._enter_formats(library.inexact)
             if library.unknown:
@@ -317,9 +316,13 @@ class EmbeddedSchema:
             check_quoted(schema, self.options.quote, self.options.avoid)
         formats = "assert" if self.options.formats == "loadable" else self.options.formats
         conj = load(schema, remotes=documents, formats=formats, closed=self.options.closed, own=own)
-        if needs_survey(conj):
-            survey(conj, self._values)
+        self._heavy = survey(conj, self._values) if needs_survey(conj) else ()
         return conj
+
+    @property
+    def heavy(self) -> bool:
+        """Whether its masks may be too much work, so that `compile` tries some."""
+        return bool(self._heavy)
 
     def state(self) -> State:
         """Return the start state; it reads a value with nothing before or after it."""
@@ -340,7 +343,7 @@ class EmbeddedSchema:
         """Yield the values inside that look like much work, as machines of their own; None: the whole does, as it
         always may between tags, where texts are written otherwise.
         """
-        for conj in heavy_parts(self._conj, self._values) if self.options.tags is None else (self._conj,):
+        for conj in self._heavy if self.options.tags is None else (self._conj,):
             yield None if conj == self._conj else SchemaPart(self._values, conj)
 
     def with_specials(self, names: Collection[str]) -> EmbeddedSchema:

@@ -1,21 +1,18 @@
 """Limits of compilation: what cannot be compiled, or looks like much work, is found before anything is generated.
 
-Most schemas use no keyword that can be out of reach, and are not walked at all.  The walk visits each conjunction
-that a value can contain and that leads to such a keyword, and makes its normal form, no machines: also of what
-several conditions on one item or key make together, as machines split a part into the values that meet a condition
-and the others.
+Schemas that combine no others and use no keyword that can be out of reach are not walked at all.  The walk visits
+each conjunction that a value can contain and that leads to such a keyword, and makes its normal form, no machines:
+also of what several conditions on one item or key make together, as machines split a part into the values that meet a
+condition and the others.  A schema of 500 KB takes 0.2 s.
 
 Widening: the keyword that an `UnsupportedSchema` points at is removed from a copy of the document, until nothing is
 left to report. Removing a keyword widens a schema only where a wider part makes a wider whole.  Below ``not``, ``if``,
 ``oneOf`` and ``contains`` it may do the contrary; there the outermost of these keywords goes (of ``oneOf``, only that
 no second member may hold).  What was removed is listed, and left to a check after generation.
 
-Heavy parts: values that look like much work to read, which `compile` therefore tries.  The reading of a schema notes
-the subschemas whose patterns, formats, numbers or combinations look large (`Library.heavy`).  Here the conjunctions
-are found that a value is read by and that such a subschema applies to: the same ones that a generation comes to, so
-that what is tried is neither more nor less than what will be read there, and the masks that are made are not lost.
-
-Left out: what lies behind more than `_MOST_SEEN` conjunctions, and all but the first `_MOST_FOUND` that are heavy.
+Heavy parts: values that look like much work to read, by their normal form (patterns that multiply, conditions, long
+numbers), which `compile` therefore tries: all but the first `_MOST_HEAVY`.
+Refused: an estimate from the keywords (how many alternatives combinations have), which was 380 lines and no quicker.
 Tested by tests/test_fuzz_schemas.py.
 """
 
@@ -28,13 +25,15 @@ from typing import Any
 from constrained.errors import UnsupportedSchema
 from constrained.machine import Widened
 from constrained.regex import ANY_TEXT, intersect, is_empty
+from constrained.regex.facts import LARGE_PATTERN, size
 from constrained.schema.machines.distinct import Distinct
 from constrained.schema.machines.object import beyond
 from constrained.schema.machines.value import Values
-from constrained.schema.reading.document import NOTHING, Library, both, ordered
+from constrained.schema.number_sets import reach
+from constrained.schema.reading.check import MANY_BITS
+from constrained.schema.reading.document import NOTHING, Library, both, ordered, rank
 from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.values import (
-    ALWAYS,
     ArrayShape,
     Conj,
     HasNamed,
@@ -42,7 +41,6 @@ from constrained.schema.values import (
     ItemAt,
     ItemFrom,
     ObjectShape,
-    Obligation,
     Value,
     negation,
 )
@@ -53,6 +51,10 @@ _NOT_MONOTONE = named(lambda keyword: not keyword.monotone)
 _IN_PLACE = applying(Applies.AS_PART, Applies.AS_BRANCH) + applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
 _MOST_COMBINED = 5  # conditions on one part, of which all combinations are looked at
 _CONDITIONAL = ("if", "then", "else")
+_FORMAT_ALONE = frozenset({"type", "format"})
+_MOST_HEAVY = 8
+_FEW_OBJECTS, _FEW_CONDITIONS, _FEW_RANGES = 40, 4, 2  # shapes of a value, conditions on one of them, sets of numbers
+LARGE_COMBINATION = 100_000  # states of patterns that are combined
 _SUSPECTS = (
     "uniqueItems",
     "oneOf",
@@ -85,7 +87,7 @@ def needs_survey(conj: Conj) -> bool:
 
 
 def _is_doubtful(library: Library) -> bool:
-    return bool(library.negating) or any(
+    return library.negating or any(
         schema.get("uniqueItems") is True and not _lists_scalars(schema, library) for schema in library.doubtful
     )
 
@@ -130,8 +132,9 @@ def leading(library: Library, schemas: Iterable[Any]) -> set[int]:
     return found
 
 
-def survey(conj: Conj, values: Values) -> None:
-    """Normalise what a value of a conjunction can contain, as far as it leads to something doubtful.
+def survey(conj: Conj, values: Values) -> tuple[Conj, ...]:
+    """Normalise what a value of a conjunction can contain, as far as it leads to something risky or doubtful; return
+    what looks like much work to read, outermost first.
 
     Raises: UnsupportedSchema: some of it cannot be compiled.
     """
@@ -141,7 +144,7 @@ def survey(conj: Conj, values: Values) -> None:
     def leads(part: Conj) -> bool:
         return library.dynamic or any(not signed.node.schema or id(signed.node.schema) in above for signed in part)
 
-    seen, queue = {conj}, [conj]
+    seen, queue, heavy = {conj}, [conj], list[Conj]()
     for current in queue:
         spend(4)
         value = values.value(current)
@@ -153,11 +156,35 @@ def survey(conj: Conj, values: Values) -> None:
                     raise UnsupportedSchema(
                         error.what, where=_place(current), because=error.because, instead=error.instead
                     ) from None
+        if len(heavy) < _MOST_HEAVY and _is_heavy(value) and (current is conj or not _is_format(current)):
+            heavy.append(current)
         for child in children(value, leads, values):
             if child and child != NOTHING and child not in seen:
                 seen.add(child)
                 if leads(child):
                     queue.append(child)
+    return tuple(heavy)
+
+
+def _is_heavy(value: Value) -> bool:
+    """Say whether a value looks like much work to read."""
+    conditions = [len(shape.clauses) + len(shape.counts) for shape in value.arrays]
+    conditions += [len(shape.clauses) for shape in value.objects]
+    if len(value.arrays) + len(value.objects) > _FEW_OBJECTS or max(conditions, default=0) > _FEW_CONDITIONS:
+        return True
+    if value.numbers and (len(value.numbers) > _FEW_RANGES or reach(value.numbers) > MANY_BITS):
+        return True
+    languages = [value.strings, *[language for shape in value.objects for language, _ in shape.cells]]
+    return any(size(language) >= (LARGE_PATTERN if language.plain else LARGE_COMBINATION) for language in languages)
+
+
+def _is_format(conj: Conj) -> bool:
+    """Say whether nothing but a named format is asked for: what each of them costs is known."""
+    if len(conj) > 1:
+        return False
+    (signed,) = conj
+    schema, rules = signed.node.schema, signed.node.resource.dialect.rules
+    return signed.positive and _FORMAT_ALONE.issuperset([keyword for keyword in schema if keyword in rules])
 
 
 def _place(conj: Conj) -> str:
@@ -202,26 +229,14 @@ def children(value: Value, leads: Callable[[Conj], bool], values: Values) -> Ite
 
 def _item_claims(array: ArrayShape) -> set[tuple[Conj, tuple[Conj, ...]]]:
     """Return each kind of position: what its item is, and what clauses can claim of it."""
-    parts = list(
-        dict.fromkeys(part for clause in array.clauses for part in clause if isinstance(part, (ItemAt, ItemFrom)))
-    )
-    parts.sort(key=_rank)
+    listed = {part: None for clause in array.clauses for part in clause if isinstance(part, (ItemAt, ItemFrom))}
+    parts = sorted(listed, key=rank)
     found = set()
     for index in range(max([len(array.prefix), *(part.index + 1 for part in parts)]) + 1):
         spend(1 + len(parts))
-        base = array.prefix[index] if index < len(array.prefix) else array.rest
-        found.add(
-            (
-                base,
-                tuple(
-                    [
-                        part.item
-                        for part in parts
-                        if part.index == index or part.index < index and isinstance(part, ItemFrom)
-                    ]
-                ),
-            )
-        )
+        claims = [part.item for part in parts
+                  if part.index == index or part.index < index and isinstance(part, ItemFrom)]
+        found.add((array.at(index), tuple(claims)))
     return found
 
 
@@ -230,7 +245,7 @@ def _member_claims(shape: ObjectShape) -> Iterator[tuple[Conj, tuple[Conj, ...]]
     named: dict[str, dict[Conj, None]] = {}
     others: dict[HasOther, None] = {}
     for clause in shape.clauses:
-        for part in sorted(clause, key=_rank):
+        for part in sorted(clause, key=rank):
             spend(1)
             if isinstance(part, HasNamed):
                 named.setdefault(part.key, {})[part.value] = None
@@ -244,18 +259,6 @@ def _member_claims(shape: ObjectShape) -> Iterator[tuple[Conj, tuple[Conj, ...]]
         )
         if claims:
             yield conj, claims
-
-
-def _rank(part: Obligation) -> tuple[int, ...]:
-    """Return what orders obligations, so that work does not depend on hashes."""
-    conj = (
-        part.item
-        if isinstance(part, (ItemAt, ItemFrom))
-        else part.value
-        if isinstance(part, (HasNamed, HasOther))
-        else ALWAYS
-    )
-    return tuple([signed.node.serial for signed in ordered(conj)])
 
 
 def _combined(
@@ -362,86 +365,3 @@ def _removed(schema: dict[str, Any], keyword: str, place: str, error: Unsupporte
     else:
         del schema[keyword]
     return Widened(f"{place}/{keyword}", keyword, error.because or error.what)
-
-
-_APPLIED = frozenset(
-    (
-        *applying(Applies.AS_PART, Applies.AS_BRANCH),
-        *applying(Applies.AS_CONDITION, holds=Holds.SCHEMA),
-        "propertyNames",  # keys are texts of the same machine
-    )
-)
-_FORMAT_ALONE = frozenset({"type", "format"})
-_MOST_SEEN = 400  # conjunctions
-_MOST_FOUND = 8
-_FEW_OBJECTS, _FEW_CONDITIONS, _FEW_RANGES = 40, 4, 2  # shapes of a value, conditions on one of them, sets of numbers
-
-
-def heavy_parts(conj: Conj, values: Values) -> Iterator[Conj]:
-    """Yield the conjunctions inside a value of this one that look like much work, outermost first; this one where it
-    does itself, or where what is inside cannot be told.
-
-    Cost: that of the normal forms of what leads there, which reading such a value takes anyway.
-    """
-    library = next(iter(conj)).node.document.library
-    above = leading(library, (*library.heavy, *library.risky))
-    always, perhaps = set(map(id, library.heavy)), set(map(id, library.risky))
-
-    def leads(part: Conj) -> bool:
-        return any(id(signed.node.schema) in above for signed in part)
-
-    seen, queue, found, told = {conj}, [conj], 0, True
-    for current in queue:
-        spend(4)
-        try:
-            value = values.value(current)
-            below = list(children(value, leads, values))
-        except UnsupportedSchema:  # is said where it matters
-            told = False
-            continue
-        schemas = _applied(current, library)
-        is_large = schemas & always or schemas & perhaps and not _is_plain(value)
-        if is_large and (current is conj or not _is_format(current)):
-            yield current
-            found += 1
-        if found == _MOST_FOUND:
-            return
-        for child in below:
-            if child and child != NOTHING and child not in seen and leads(child) and len(seen) < _MOST_SEEN:
-                seen.add(child)
-                queue.append(child)
-    if not found and not (told and len(seen) < _MOST_SEEN):
-        yield conj
-
-
-def _is_format(conj: Conj) -> bool:
-    """Say whether nothing but a named format is asked for: what each of them costs is known."""
-    if len(conj) > 1:
-        return False
-    (signed,) = conj
-    schema, rules = signed.node.schema, signed.node.resource.dialect.rules
-    return signed.positive and _FORMAT_ALONE.issuperset([keyword for keyword in schema if keyword in rules])
-
-
-def _applied(conj: Conj, library: Library) -> set[int]:
-    """Return the ids of the schemas that apply to the same value as a conjunction."""
-    todo: list[Any] = [signed.node.schema for signed in conj]
-    found: set[int] = set()
-    while todo:
-        schema = todo.pop()
-        if isinstance(schema, dict) and id(schema) not in found:
-            found.add(id(schema))
-            spend(2)
-            for keyword in _APPLIED.intersection(schema):
-                value = schema[keyword]
-                todo += value if isinstance(value, list) else [value]
-            todo += library.referents(schema)
-    return found
-
-
-def _is_plain(value: Value) -> bool:
-    """Say whether what was combined has come to little: the estimate from the keywords was too high."""
-    conditions = [len(shape.clauses) + len(shape.counts) for shape in value.arrays]
-    conditions += [len(shape.clauses) for shape in value.objects]
-    few = len(value.arrays) + len(value.objects) <= _FEW_OBJECTS and len(value.numbers) <= _FEW_RANGES
-    return few and max(conditions, default=0) <= _FEW_CONDITIONS

@@ -5,8 +5,8 @@ as in the JSON that it came from.  Ranges are kept in a normal form (bounds of w
 multiple at most, single numbers carry nothing else), so that sets of constants intersect as sets.
 
 The key of a number text is equal for texts of equal numbers, however they are written.  Texts may be long: an array of
-distinct numbers may hold ``1e999…9`` with 20,000 digits, and is asked about every one of them while it is written.  So
-digits stay text, and so does a long exponent: it is only ever moved by the length of the text that it stands in.
+distinct numbers may hold ``1e999…9`` with 20,000 digits.  So the number is not computed: digits stay text, and the
+exponent is a whole number, of as many digits as it has.
 
 Tested in tests/test_numbers.py and test_unique_items.py, against exact arithmetic.
 """
@@ -14,7 +14,6 @@ Tested in tests/test_numbers.py and test_unique_items.py, against exact arithmet
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from decimal import Decimal
@@ -35,11 +34,8 @@ from constrained.work import spend, spend_nearby
 NUMBERS = re.compile(r"-?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?")
 MOST_DIGITS = 1_000  # of a number that is kept as a fraction; its exponent is bounded by the same
 
-Exponent: TypeAlias = "int | str"  # one of more than `_SHORT` digits as text, with a sign where it is negative
-Key: TypeAlias = tuple[bool, str, Exponent]  # (negative, digits without zeros at either end, exponent)
+Key: TypeAlias = tuple[bool, str, int]  # (negative, digits without zeros at either end, exponent)
 
-_SHORT = 100  # digits of an exponent that is computed with
-_END = 30  # digits of a long exponent that can be met by the length of a text, but for a carry
 _FREE = 1_000  # characters of a text that cost nothing worth counting
 _DIGITS = 4000  # that Python converts at once, to and from text; more it may refuse
 
@@ -58,7 +54,7 @@ def number_key(text: str) -> Key:
     bare = digits.rstrip("0")
     if not bare:
         return False, "", 0
-    return text.startswith("-"), bare, _moved(exponent, len(digits) - len(bare) - len(fraction))
+    return text.startswith("-"), bare, whole_number(exponent) + len(digits) - len(bare) - len(fraction)
 
 
 def number_value(text: str) -> object:
@@ -67,7 +63,7 @@ def number_value(text: str) -> object:
     """
     key = number_key(text)
     negative, digits, exponent = key
-    if len(digits) > MOST_DIGITS or isinstance(exponent, str) or abs(exponent) > MOST_DIGITS:
+    if len(digits) > MOST_DIGITS or abs(exponent) > MOST_DIGITS:
         return key
     return Fraction(f"{'-' if negative else ''}{digits or 0}e{exponent}")
 
@@ -90,12 +86,13 @@ def number_text(key: Key) -> str:
     '-15e2'
     """
     negative, digits, exponent = key
-    return f"{'-' if negative else ''}{digits or '0'}e{exponent}"
+    return f"{'-' if negative else ''}{digits or '0'}e{'-' if exponent < 0 else ''}{decimal_text(abs(exponent))}"
 
 
 def whole_number(text: str) -> int:
-    """Return the value of digits with or without a sign, however many they are."""
+    """Return the value of digits with or without a sign, however many they are; 0 for none."""
     digits = text.lstrip("+-")
+    spend_nearby((len(digits) >> 12) ** 2)
     value = 0
     for at in range(0, len(digits), _DIGITS):
         piece = digits[at : at + _DIGITS]
@@ -103,39 +100,19 @@ def whole_number(text: str) -> int:
     return -value if text.startswith("-") else value
 
 
-def clipped(text: str, most: int) -> int:
-    """Return the value of digits with or without a sign, cut down to `most`, which is less than 10^_SHORT.
-
-    >>> clipped("-" + "9" * 5000, 100), clipped("0012", 100)
-    (-100, 12)
-    """
-    digits = text.lstrip("+-").lstrip("0")
-    value = most if len(digits) > _SHORT else min(int(digits or "0"), most)
-    return -value if text.startswith("-") else value
-
-
-def _moved(exponent: str, by: int) -> Exponent:
-    """Return an exponent, empty for none, plus the difference of two lengths."""
-    negative, digits = exponent.startswith("-"), exponent.lstrip("+-").lstrip("0")
-    if len(digits) <= _SHORT:
-        found = int(exponent or "0") + by
-        return found if abs(found) < 10**_SHORT else str(found)
-    high, low = digits[:-_END], int(digits[-_END:]) + (-by if negative else by)
-    if low < 0:  # borrow from the last digit that is not 0
-        kept = high.rstrip("0")
-        high, low = kept[:-1] + str(int(kept[-1]) - 1) + "9" * (len(high) - len(kept)), low + 10**_END
-    elif low >= 10**_END:  # carry to the last digit that is not 9
-        kept = high.rstrip("9")
-        raised = kept[:-1] + str(int(kept[-1]) + 1) if kept else "1"
-        high, low = raised + "0" * (len(high) - len(kept)), low - 10**_END
-    digits = f"{high}{low:0{_END}d}".lstrip("0")
-    sign = "-" if negative else ""
-    return sign + digits if len(digits) > _SHORT else int(sign + digits)
+def decimal_text(value: int) -> str:
+    """Return str(value) of a number >= 0, also where Python refuses because it has more than 4,300 digits."""
+    spend_nearby(value.bit_length() >> 6)
+    if value.bit_length() < 14_000:
+        return str(value)
+    half = value.bit_length() * 3 // 20  # about half of its digits
+    high, low = divmod(value, 10**half)
+    return decimal_text(high) + decimal_text(low).zfill(half)
 
 
 def is_within(text: str, most: int) -> bool:
     """Say whether a number as `number_text` writes it has no more digits, and no greater exponent."""
-    return len(text) <= most and abs(clipped(text.rpartition("e")[2], most + 1)) <= most
+    return len(text) <= most and abs(whole_number(text.rpartition("e")[2])) <= most
 
 
 # ======================================================================================================================
@@ -148,7 +125,6 @@ ALL_NUMBERS: Numbers = (NumberRange(),)
 WHOLE: Numbers = (NumberRange(integer=True),)
 FRACTIONAL: Numbers = (NumberRange(integer=False),)
 
-_FEW = 8  # ranges that are all looked at
 _MEMBERS_TRIED = 100_000  # members of a bounded range that the search for one outside all `not_multiples` looks at
 
 
@@ -214,7 +190,7 @@ def near(text: str, ranges: tuple[NumberRange, ...]) -> Fraction:
     """
     digits, _, exponent = text.rpartition("e")
     most = max(reach(ranges) + len(digits), MOST_DIGITS)
-    return whole_number(digits) * Fraction(10) ** clipped(exponent, most)
+    return whole_number(digits) * Fraction(10) ** max(-most, min(whole_number(exponent), most))
 
 
 def are_few(ranges: Iterable[NumberRange], most: int) -> bool:
@@ -230,11 +206,11 @@ def normal(numbers: NumberRange) -> NumberRange | None:
     """Return the normal form of a range, None if it is empty."""
     if numbers.low is not None and numbers.low == numbers.high:
         return constant(numbers.low, plain=numbers.plain) if contains(numbers, numbers.low) else None
-    integer, step = numbers.integer, _common(numbers.multiples)
+    integer, step = numbers.integer, common(numbers.multiples)
     if step is not None and integer is None and step.denominator == 1:
         integer = True
     if step is not None and integer is True:
-        step = _common((step, Fraction(1)))
+        step = common((step, Fraction(1)))
         step = None if step == 1 else step
     low, low_open, high, high_open = numbers.low, numbers.low_open, numbers.high, numbers.high_open
     grid = step if step is not None else Fraction(1) if integer is True else None
@@ -262,16 +238,13 @@ def normal(numbers: NumberRange) -> NumberRange | None:
     return found if grid is None or _has_member(found, grid) else None
 
 
-def _common(steps: Iterable[Fraction]) -> Fraction | None:
+def common(steps: Iterable[Fraction]) -> Fraction | None:
     """Return the step of the numbers that are multiples of every step."""
-    common: Fraction | None = None
+    found: Fraction | None = None
     for step in steps:
-        common = (
-            step
-            if common is None
-            else Fraction(lcm(common.numerator, step.numerator), gcd(common.denominator, step.denominator))
-        )
-    return common
+        found = step if found is None else Fraction(
+            lcm(found.numerator, step.numerator), gcd(found.denominator, step.denominator))
+    return found
 
 
 def _has_member(numbers: NumberRange, grid: Fraction) -> bool:
@@ -301,7 +274,7 @@ def _has_member(numbers: NumberRange, grid: Fraction) -> bool:
 def intersection(left: Numbers, right: Numbers) -> Numbers:
     """Return the numbers in both sets.
 
-    Cost: a search for each member and a merge per pair of ranges that overlap; constants meet constants as sets.
+    Cost: a merge per pair of ranges that overlap, a look per other pair; constants meet constants as sets.
     """
     if left is right or right == ALL_NUMBERS:
         return left
@@ -312,21 +285,21 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
         return () if left[0].low != right[0].low else right if right[0].plain else left
     left_points, left_ranges = _split(left)
     right_points, right_ranges = _split(right)
-    near_right = _Near(right_ranges)
-    found = _points_within(left_points, set(right_points), near_right)
-    found += _points_within(right_points, set(), _Near(left_ranges), but=set(left_points))
+    found = _points_within(left_points, set(right_points), right_ranges)
+    found += _points_within(right_points, set(), left_ranges, but=set(left_points))
     for one in left_ranges:
-        near = near_right.to(one)
-        spend(sum([12 + len(one.not_multiples) + len(other.not_multiples) for other in near]))
-        for other in near:
-            met = normal(_meet(one, other))
-            if met is not None:
-                found.append(met)
+        spend(len(right_ranges))
+        for other in right_ranges:
+            if not _are_apart(one, other):
+                spend(12 + len(one.not_multiples) + len(other.not_multiples))
+                met = normal(_meet(one, other))
+                if met is not None:
+                    found.append(met)
     return tuple(found)
 
 
 def _points_within(
-    points: list[Fraction], known: set[Fraction], near: _Near, but: Collection[Fraction] = ()
+    points: list[Fraction], known: set[Fraction], ranges: list[NumberRange], but: Collection[Fraction] = ()
 ) -> list[NumberRange]:
     """Return the points that are known or lie in some range, but for some of them."""
     found = []
@@ -337,48 +310,11 @@ def _points_within(
         if value in known:
             found.append(one)
             continue
-        within = [other.plain for other in near.to(one) if contains(other, value)]
+        spend(len(ranges))
+        within = [other.plain for other in ranges if contains(other, value)]
         if within:
             found.append(constant(value, plain=all(within)))
     return found
-
-
-class _Near:
-    """Ranges in the order of their lower bounds, so that those that may meet another one are found without a look at
-    all.
-    """
-
-    def __init__(self, ranges: list[NumberRange]) -> None:
-        self._few = len(ranges) < _FEW
-        unbounded = [one for one in ranges if one.low is None]
-        bounded = [] if self._few else sorted([one for one in ranges if one.low is not None], key=_low)
-        self._ranges = ranges if self._few else unbounded + bounded
-        self._first, self._lows = len(unbounded), [one.low for one in bounded]
-        self._reach: list[Fraction | None] = []  # the highest bound of the ranges up to here
-        for one in () if self._few else self._ranges:
-            last = self._reach[-1] if self._reach else one.high
-            self._reach.append(None if one.high is None or last is None else max(last, one.high))
-
-    def to(self, one: NumberRange) -> list[NumberRange]:
-        """Return the ranges that neither end before this one begins nor begin behind its end."""
-        if self._few:
-            spend(len(self._ranges))
-            return [other for other in self._ranges if not _are_apart(one, other)]
-        at = len(self._ranges)
-        if one.high is not None:
-            at = self._first + bisect_right(self._lows, one.high)  # type: ignore[type-var]
-        found = []
-        while at and (one.low is None or (reach := self._reach[at - 1]) is None or reach >= one.low):
-            at -= 1
-            if not _are_apart(one, self._ranges[at]):
-                found.append(self._ranges[at])
-        spend(2 + len(found))
-        return found[::-1]
-
-
-def _low(one: NumberRange) -> Fraction:
-    assert one.low is not None
-    return one.low
 
 
 def _are_apart(one: NumberRange, other: NumberRange) -> bool:

@@ -31,16 +31,15 @@ used).  Tested in tests/test_numbers.py against `Fraction` over all short texts.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from math import gcd, lcm
+from math import lcm
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
-from constrained.schema.number_sets import contains
+from constrained.schema.number_sets import common, contains, decimal_text, whole_number
 from constrained.schema.values import NumberRange
 from constrained.work import spend_nearby
 
@@ -258,13 +257,6 @@ class Bound:
         own = int(self.digits[status])
         return BELOW if digit < own else ABOVE if digit > own else status + 1
 
-    def turns(self, status: int) -> tuple[int, ...]:
-        """Return the digits > 1 from which on the outcome is another; 0 is told from 1 in any case."""
-        if not 0 <= status < len(self.digits):
-            return ()
-        own = int(self.digits[status])
-        return own, own + 1
-
 
 def bound(value: Fraction, open_: bool) -> Bound:
     """Return a positive number, which must be a finite decimal, as a bound."""
@@ -281,7 +273,7 @@ def decimal(value: Fraction) -> tuple[str, int]:
     if value.denominator > 1:
         twos, fives, _ = _split(Fraction(value.denominator))
         shift = max(twos, fives)
-    digits = _text(value.numerator * 10**shift // value.denominator)
+    digits = decimal_text(value.numerator * 10**shift // value.denominator)
     return digits.rstrip("0"), len(digits) - shift
 
 
@@ -340,15 +332,6 @@ def _divisor(step: Fraction) -> Divisor:
 UNIT = _divisor(Fraction(1))  # of whole numbers
 
 
-def _common(steps: tuple[Fraction, ...]) -> Fraction | None:
-    """Return the step of the numbers that are multiples of every step."""
-    common: Fraction | None = None
-    for step in steps:
-        common = step if common is None else Fraction(
-            lcm(common.numerator, step.numerator), gcd(common.denominator, step.denominator))
-    return common
-
-
 class Magnitudes:
     """The absolute values of the numbers of one sign in a `NumberRange`, without some; zero counts with both signs.
 
@@ -389,7 +372,7 @@ class Magnitudes:
             steps += (Fraction(1),)
         elif numbers.integer is False:
             holes += (Fraction(1),)
-        step = _common(steps)
+        step = common(steps)
         self.step = None if step is None else UNIT if step == 1 else _divisor(step)
         self.holes = tuple(_divisor(hole) for hole in holes)
         self.modulus = lcm(*(d.modulus for d in self.holes), self.step.modulus if self.step else 1)
@@ -471,7 +454,7 @@ class Magnitudes:
             least = floor if least is None else max(least, floor)
         assert most is not None
         assert least is not None
-        prefix, length = _integer(digits), len(digits)
+        prefix, length = whole_number(digits), len(digits)
         for point in range(most, least - 1, -1):
             spend_nearby(4 + (abs(point) >> 7))
             scale = Fraction(10) ** (point - length)
@@ -514,28 +497,9 @@ class Magnitudes:
         return False
 
 
-def _integer(digits: str) -> int:
-    """Return int(digits), also where Python refuses because there are more than 4,300."""
-    value = 0
-    for at in range(0, len(digits), 4000):
-        part = digits[at : at + 4000]
-        value = value * 10 ** len(part) + int(part)
-    return value
-
-
-def _text(value: int) -> str:
-    """Return str(value) of a number >= 0, also where Python refuses because it has more than 4,300 digits."""
-    spend_nearby(value.bit_length() >> 6)
-    if value.bit_length() < 14_000:
-        return str(value)
-    half = value.bit_length() * 3 // 20  # about half of its digits
-    high, low = divmod(value, 10**half)
-    return _text(high) + _text(low).zfill(half)
-
-
 def _least_point(value: Fraction) -> int:
     """Return the point of a positive number, or one less."""
-    return len(_text(value.numerator)) - len(_text(value.denominator))
+    return len(decimal_text(value.numerator)) - len(decimal_text(value.denominator))
 
 
 def magnitudes(
@@ -591,10 +555,6 @@ class Points:
             return range(10)
         at = len(prefix)
         return sorted({int(digits[at]) if at < len(digits) else 0 for digits in self.digits[start:end]})
-
-    def between(self, start: int, end: int) -> Iterable[tuple[str, tuple[int, ...]]]:
-        """Return digits and places of a slice."""
-        return zip(self.digits[start:end], self.places[start:end], strict=True)
 
     def exponents(self, prefix: str, start: int, point: int) -> tuple[int, ...]:
         """Return the e for which 0.prefix × 10^(point + e) is one of the magnitudes; `start` is where the slice of the
@@ -710,7 +670,7 @@ class MantissaStates:
     """
 
     __slots__ = (
-        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_states", "base", "negative", "numbers", "plain",
+        "_bounded", "_divided", "_furthest", "_nearest", "_states", "base", "negative", "numbers", "plain",
         "points", "spelling", "unsigned",
     )  # fmt: skip
 
@@ -730,7 +690,6 @@ class MantissaStates:
         self.unsigned: Language | None = None  # what follows a minus, where these are the negative numbers
         self._bounded = numbers.low is not None or numbers.high is not None or points is not None
         self._divided = numbers.step is not None or bool(numbers.holes)
-        self._alike = points is None and numbers.modulus == numbers.whole_modulus == 1
         # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are
         # alike.
         past_low = max(2, numbers.low.point + 1) if numbers.low else 2
@@ -774,21 +733,6 @@ class MantissaStates:
             residue = 0
             zeros, fraction = (min(zeros, 1), min(fraction, 2)) if canonical else (0, 0)
         return MantissaKey(phase, started, low, high, point, zeros, fraction, residue, gap, span, depth)
-
-    def kinds(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges of digits (first, last) that no bound and no divisor tells apart; low, high: what the digits so
-        far are to the bounds.
-        """
-        if not self._alike:
-            yield from zip(range(10), range(10), strict=True)
-            return
-        turns = {0, 1}
-        if self.numbers.low is not None:
-            turns.update(self.numbers.low.turns(low))
-        if self.numbers.high is not None:
-            turns.update(self.numbers.high.turns(high))
-        starts = [*sorted(turns - {10}), 10]
-        yield from ((first, beyond - 1) for first, beyond in pairwise(starts))
 
     def first(self, digit: int) -> Reading:
         """Return the state after the first digit before the point."""
@@ -846,40 +790,22 @@ class Mantissa(Interned):
     goes_on: some text goes on here, and if it is this one, then another has a fraction or an exponent of zero more.
     """
 
-    __slots__ = ("reader", "key", "digits", "goes_on", "_scaled", "_short")
+    __slots__ = ("reader", "key", "digits", "goes_on", "_scaled")
 
     def __init__(self, reader: MantissaStates, key: MantissaKey, digits: str) -> None:
         self.reader, self.key, self.digits = reader, key, digits
         self._edges = None
         self._scaled: tuple[Interval, ...] | None = None
-        self._short: int | None = None
         self.goes_on = not reader.plain and not reader.spelling.canonical
         self.accepts = self._complete()
-
-    @property
-    def short(self) -> int:
-        """At least how many characters follow, where the numbers are listed: the digits that are missing, and one more
-        where they alone do not put the point in its place.
-        """
-        reader, key = self.reader, self.key
-        if reader.points is None or reader.base is not None or not self.digits:
-            return 0
-        if self._short is None:
-            spend_nearby(1 + (key.span[1] - key.span[0]) // 16)
-            read, whole = len(self.digits), key.phase == WHOLE
-            self._short = min(
-                max(0, len(digits) - read) + ((max(len(digits), read) if whole else key.point) not in places)
-                for digits, places in reader.points.between(*key.span)
-            )
-        return self._short
 
     def targets(self) -> Iterable[Target]:
         phase, gap, spelling = self.key.phase, self.key.gap, self.reader.spelling
         if phase in (ZERO, WHOLE) and not gap and not self.reader.plain:
             yield char(".", self.reader.state(self.key._replace(phase=POINT), self.digits))
         if phase != ZERO:
-            for first, last in self._digits():
-                yield ord("0") + first, ord("0") + last, self._after(first)
+            for digit in self._digits():
+                yield char(str(digit), self._after(digit))
         after_e = self._exponent()
         if not spelling.canonical:
             yield char("E", after_e)
@@ -887,12 +813,12 @@ class Mantissa(Interned):
             yield char("_", self.reader.state(self.key._replace(gap=True), self.digits))
         yield char("e", after_e)
 
-    def _digits(self) -> Iterable[tuple[int, int]]:
-        """Return ranges of digits that lead to the same state each; of the others, none goes on."""
+    def _digits(self) -> Iterable[int]:
+        """Return the digits of which some go on; of the others, none does."""
         points = self.reader.points
         if points is None or self.reader.base is not None or not self.digits:
-            return self.reader.kinds(self.key.low, self.key.high)
-        return [(digit, digit) for digit in points.following(self.digits, *self.key.span)]
+            return range(10)
+        return points.following(self.digits, *self.key.span)
 
     def _after(self, digit: int) -> Reading:
         key, reader = self.key, self.reader
@@ -1018,8 +944,8 @@ class Start(Interned):
         if self.positive is not None:
             if self.positive.spelling.bare_point:
                 yield char(".", self.positive.bare_point())
-            for first, last in self.positive.kinds(0, 0):
-                yield ord("0") + first, ord("0") + last, self.positive.first(first)
+            for digit in range(10):
+                yield char(str(digit), self.positive.first(digit))
 
 
 class NumberTexts(Interned):

@@ -147,6 +147,10 @@ class ArrayShape(NamedTuple):
     clauses: tuple[Clause, ...] = ()
     unique: bool | None = None
 
+    def at(self, index: int) -> Conj:
+        """Return what the item at an index is."""
+        return self.prefix[index] if index < len(self.prefix) else self.rest
+
 
 class ObjectShape(NamedTuple):
     """The objects whose named keys have values in their conjunction, and each of whose other keys lies in a cell with

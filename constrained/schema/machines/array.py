@@ -14,13 +14,14 @@ is read as one that meets them and as one that does not.  An item is offered onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
 from constrained.once import once
-from constrained.schema.machines.distinct import Distinct, Item, Written
-from constrained.schema.machines.object import beyond, claims, empty, reads_simply, told_apart
+from constrained.schema.key_masks import bits
+from constrained.schema.machines.distinct import NOTHING_WRITTEN, Distinct, Item, Written
+from constrained.schema.machines.object import Entries, beyond, claims, empty, reads_simply
 from constrained.schema.normal.satisfiable import can_complete
 from constrained.schema.reading.document import both, located, pointer_of
 from constrained.schema.values import (
@@ -48,11 +49,6 @@ class Progress(NamedTuple):
     length: int  # no further than the machine counts
     counts: tuple[int, ...]  # items that met each count, no further than its bound
     clauses: int  # bit i: clause i is still open
-
-
-# Of arrays whose items need not differ: nobody asks what was written.  Their positions are hashed six times each,
-# and composites in Python.
-_UNCOMPARED = Written(frozenset(), cast(Any, None))
 
 
 class ArrayPosition(NamedTuple):
@@ -85,7 +81,7 @@ class ArrayPosition(NamedTuple):
         shape = self.machine.shape
         if self.phase != AFTER or shape.unique is None or shape.prefix or shape.counts:
             return None
-        return self._replace(written=Written())
+        return self._replace(written=NOTHING_WRITTEN)
 
     def shared(self, way_of: Callable[[State], str | None]) -> tuple[str, State] | None:
         """Return a way out that all positions share which lead on alike, and the position that it was searched from,
@@ -149,14 +145,6 @@ class _ItemReading(NamedTuple):
         return tuple([number + (self.raised >> at & 1) for at, number in enumerate(progress.counts)])
 
 
-def _numbers(clauses: int) -> Iterator[int]:
-    """Yield the numbers of the bits that are set, in ascending order."""
-    while clauses:
-        lowest = clauses & -clauses
-        yield lowest.bit_length() - 1
-        clauses ^= lowest
-
-
 class ArrayMachine:
     """The machine of one shape; compared by identity."""
 
@@ -170,7 +158,6 @@ class ArrayMachine:
         self._padded = self.punctuation.gap is not None
         self._counts_to = self._told_apart() if shape.max is None else shape.max
         self._completable: dict[Progress, bool] = {}
-        self._alone: dict[Conj | None, bool] = {}  # see `satisfiable.can_complete`
         self._live: dict[Conj, bool] = {}
         self._overlaps: dict[Conj, int] = {}
         self._lengths: dict[int, tuple[int, int]] = {}  # see `_met_by`
@@ -196,8 +183,7 @@ class ArrayMachine:
     def start(self, brackets: int) -> ArrayPosition:
         shape = self.shape
         progress = Progress(0, (0,) * len(shape.counts), (1 << len(shape.clauses)) - 1)
-        written = _UNCOMPARED if self.distinct is None else Written()
-        return ArrayPosition(self, FIRST, self._padded, brackets, progress, written)
+        return ArrayPosition(self, FIRST, self._padded, brackets, progress, NOTHING_WRITTEN)
 
     @once
     def limit(self) -> int | None:
@@ -283,22 +269,18 @@ class ArrayMachine:
         if not self._may_grow(progress):
             return []
         shape, index = self.shape, progress.length
-        conj = shape.prefix[index] if index < len(shape.prefix) else shape.rest
+        conj = shape.at(index)
         if not shape.counts and not progress.clauses:
             return [(conj, self._progress(progress, (), 0))] if self.completable(progress) else []
         return [option for option in self._ways(conj, progress) if self.completable(option[1])]
 
     def _ways(self, conj: Conj, progress: Progress) -> list[tuple[Conj, Progress]]:
         shape, index = self.shape, progress.length
-        demands = {
-            1 << number: [part.item for part in shape.clauses[number] if isinstance(part, ItemAt)
-                          and part.index == index or isinstance(part, ItemFrom) and part.index <= index]
-            for number in _numbers(progress.clauses)
-        }
-        entries, done = told_apart(self.values, ((conj, progress.clauses),), demands)
-        for clause, demanded in demands.items():
-            if clause not in done:
-                entries = claims(self.values, entries, clause, demanded)
+        entries: Entries = ((conj, progress.clauses),)
+        for number in bits(progress.clauses):
+            demands = [part.item for part in shape.clauses[number] if isinstance(part, ItemAt)
+                       and part.index == index or isinstance(part, ItemFrom) and part.index <= index]
+            entries = claims(self.values, entries, 1 << number, demands)
         ways = [_ItemReading(conj, (), clauses, 0) for conj, clauses in entries]
         for number, (reached, count) in enumerate(zip(progress.counts, shape.counts, strict=True)):
             spend(1 + 4 * len(ways))
@@ -371,8 +353,8 @@ class ArrayMachine:
             return self.limit is None or self.shape.min <= self.limit
         known = self._completable.get(progress)
         if known is None:
-            open_ = tuple([self.shape.clauses[number] for number in _numbers(progress.clauses)])
-            known = can_complete(self.shape, open_, self._has_value, progress.length, progress.counts, self._alone)
+            open_ = tuple([self.shape.clauses[number] for number in bits(progress.clauses)])
+            known = can_complete(self.shape, open_, self._has_value, progress.length, progress.counts)
             self._completable[progress] = known
         return known
 

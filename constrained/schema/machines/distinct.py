@@ -154,13 +154,12 @@ def _digest_of_atom(node: TypedContent) -> int:
     if kind == "string":
         return _digest(b"s", content.encode("utf-8", "surrogatepass"))
     if kind == "number":
-        negative, digits, exponent = content
-        return _digest(b"-" if negative else b"+", digits.encode(), str(exponent).encode())
+        return _digest(b"n", number_text(content).encode())
     return _digest(b"w", repr(content).encode())
 
 
 class Whole(NamedTuple):
-    """A finished value."""
+    """A finished value; equal if the digests are."""
 
     node: TypedContent
     digest: int
@@ -168,32 +167,15 @@ class Whole(NamedTuple):
     known: bool = True
     is_used: bool = False  # an earlier value is the same
 
-
-class Earlier:
-    """The composite values written so far, as a linked list; equal if the values are, in whatever order they came."""
-
-    __slots__ = ("before", "count", "digest", "size", "whole")
-
-    def __init__(self, whole: Whole | None = None, before: Earlier | None = None) -> None:
-        self.whole, self.before = whole, before
-        self.count: int = before.count + 1 if before is not None else 0
-        self.digest: int = (before.digest + whole.digest) % _MODULUS if before is not None and whole is not None else 0
-        self.size: int = before.size + whole.size if before is not None and whole is not None else 0
-
-    def __iter__(self) -> Iterator[Whole]:
-        at: Earlier | None = self
-        while at is not None and at.whole is not None:
-            yield at.whole
-            at = at.before
-
     def __eq__(self, other: object) -> bool:
-        return self is other or isinstance(other, Earlier) and (self.count, self.digest) == (other.count, other.digest)
+        return isinstance(other, Whole) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
 
 
-NONE = Earlier()
+Earlier: TypeAlias = frozenset[Whole]  # the composite values written so far
+NONE: Earlier = frozenset()
 
 
 class Written(NamedTuple):
@@ -209,8 +191,8 @@ class Written(NamedTuple):
 
     def plus_whole(self, whole: Whole) -> Written:
         """Raise LimitExceeded where the values are too long to be remembered."""
-        composites = Earlier(whole, self.composites)
-        if composites.size > MOST_REMEMBERED:
+        composites = self.composites | {whole}
+        if sum([earlier.size for earlier in composites]) > MOST_REMEMBERED:
             raise LimitExceeded(
                 "too much to remember for uniqueItems",
                 where=place_at_work(),
@@ -221,12 +203,12 @@ class Written(NamedTuple):
 
     def without(self, items: Iterable[Item]) -> list[Item]:
         """Return those of some items that have not been written."""
-        digests = {whole.digest for whole in self.composites}
-        return [
-            item
-            for item in items
-            if (item not in self.scalars if item[0] in SCALAR_KINDS else whole_of(item).digest not in digests)
-        ]
+        scalars, composites = self.scalars, self.composites
+        return [item for item in items if (
+            item not in scalars if item[0] in SCALAR_KINDS else whole_of(item) not in composites)]
+
+
+NOTHING_WRITTEN = Written()
 
 
 class Built:
@@ -258,28 +240,14 @@ class Built:
         size: int = 2,
         floor: str | None = None,
     ) -> None:
-        self.parent, self.kind, self.rivals, self.count, self.parts, self.total = (
-            parent,
-            kind,
-            rivals,
-            count,
-            parts,
-            total,
-        )
+        self.parent, self.kind, self.rivals = parent, kind, rivals
+        self.count, self.parts, self.total = count, parts, total
         self.key, self.word, self.known, self.size, self.floor = key, word, known, size, floor
         self.going_on: dict[TypedContent, list[Rival]] | None = None
         self.depth: int = parent.depth + 1 if parent is not None else 1
-        self._hash: int | None = None
+        self._hash = hash((parent, self._content()))
 
     def __hash__(self) -> int:
-        if self._hash is None:  # most containers of a search are never compared with others
-            nameless, at = [], self.parent
-            while at is not None and at._hash is None:
-                nameless.append(at)
-                at = at.parent
-            for outer in reversed(nameless):
-                outer._hash = hash((outer.parent, outer._content()))
-            self._hash = hash((self.parent, self._content()))
         return self._hash
 
     def _content(self) -> tuple[object, ...]:
@@ -300,7 +268,7 @@ class Built:
 
     def live_rivals(self) -> Iterable[Rival]:
         """Return the rivals; at the start all values written so far that are of the same type."""
-        if isinstance(self.rivals, Earlier):
+        if isinstance(self.rivals, frozenset):
             return [(whole.node, None) for whole in self.rivals if whole.node[0] == self.kind]
         return self.rivals
 
@@ -350,9 +318,7 @@ class Built:
     def alone(self) -> Built:
         """Return a container with the same entries, as if nothing had been written before."""
         parent = None if self.parent is None else self.parent.alone()
-        made = self._but(rivals=(), floor=None)
-        made.parent = parent
-        return made
+        return self._but(parent=parent, rivals=(), floor=None)
 
     def may_be_in(self, word: str) -> bool:
         """Say whether a word of bytes may write the entries so far once more; False where one of them is a number or
@@ -412,9 +378,10 @@ class Built:
         made.parent, made.kind, made.rivals, made.depth = self.parent, self.kind, self.rivals, self.depth
         made.count, made.parts, made.total, made.key = self.count, self.parts, self.total, self.key
         made.word, made.known, made.size, made.floor = self.word, self.known, self.size, self.floor
-        made.going_on = made._hash = None
+        made.going_on = None
         for name, value in changes.items():
             setattr(made, name, value)
+        made._hash = hash((made.parent, made._content()))
         return made
 
     def _with(self, node: TypedContent, digest: int, size: int, survivors: Iterable[Rival] | None = None) -> Built:
@@ -602,13 +569,9 @@ class Recorded(Dispatch):
         return self._item.home.alike and self._is_any()
 
     @property
-    def elsewhere(self) -> tuple[Text, ...] | None:
-        return self._item.home.elsewhere if self._is_any() else None
-
-    @property
     def earlier(self) -> int:  # type: ignore[override]
         """The earlier items."""
-        return self._item.earlier.count
+        return len(self._item.earlier)
 
     def _is_any(self) -> bool:
         """Say whether what comes next only asks which text it was to refuse it again."""
@@ -740,24 +703,12 @@ _NONE: frozenset[str] = frozenset()
 
 
 class Return:
-    """The states to return to, innermost first; compared by content, however many there are."""
+    """The states to return to, innermost first.  Made by `Distinct.returning`, so that equal ones are one object."""
 
-    __slots__ = ("_hash", "parent", "then")
+    __slots__ = ("parent", "then")
 
     def __init__(self, then: State, parent: Return | None) -> None:
         self.then, self.parent = then, parent
-        self._hash: int = hash((then, parent._hash if parent is not None else 0))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        one: object = self
-        while isinstance(one, Return) and isinstance(other, Return) and one is not other:
-            if one._hash != other._hash or one.then != other.then:
-                return False
-            one, other = one.parent, other.parent
-        return one is other
 
 
 class OpenItem:
@@ -840,7 +791,7 @@ class OpenItem:
         """Return the place in an item that may be written again, and some keys too."""
         returns: Return | None = None
         for then in reversed([*self._frames_around()]):
-            returns = Return(_without(then, keys), returns)
+            returns = self.home.returning(_without(then, keys), returns)
         return self.moved(self.home.place(_without(self.place.state, keys), returns), self.built.forgotten())
 
     # -- what is written here and nowhere else, see `budget.ways` ------------------------------------------
@@ -878,7 +829,7 @@ class OpenItem:
 
     def used(self) -> frozenset[int]:
         """Return the digests of the values that the item may not have."""
-        spend(1 + self.earlier.count // 16)
+        spend(1 + len(self.earlier) // 16)
         return frozenset([whole.digest for whole in self.earlier])
 
     def behind(self, whole: Whole) -> State:
@@ -920,26 +871,16 @@ class Place:
     Made by `Distinct.place`, so that what was found out about one is known to all items that come there.
     """
 
-    __slots__ = ("_hash", "_leads_on", "_ways", "home", "returns", "state")
+    __slots__ = ("_leads_on", "_ways", "home", "returns", "state")
 
     def __init__(self, home: Distinct, state: State, returns: Return | None) -> None:
         self.home, self.state, self.returns = home, state, returns
-        self._hash = hash((state, returns))
         self.forget()
 
     def forget(self) -> None:
         """Let go of other places."""
         self._ways: Ways | None = None
         self._leads_on: bool | None = None
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Place) and self._hash == other._hash
-            and self.state == other.state and self.returns == other.returns
-        )
 
     def ways(self) -> Ways:
         """Return what leaves this place."""
@@ -1024,7 +965,7 @@ def _inlined(place: Place) -> Ways:
         places = [(returns.then, returns.parent)] if edges.accepting and returns is not None else []
         for callee, after in edges.calls:
             if not isinstance(callee, Text):
-                places.append((callee, returns if after is END else Return(_state(after), returns)))
+                places.append((callee, returns if after is END else home.returning(_state(after), returns)))
             elif callee == gap:
                 found.gaps.append((callee, home.place(_state(after), returns)))
             else:
@@ -1169,8 +1110,6 @@ def _plain(item: Any) -> Any:
 class Distinct:
     """The items of one array whose items must be distinct."""
 
-    start = Written()
-
     def __init__(self, values: Values, shape: ArrayShape) -> None:
         if shape.unique is False:
             raise UnsupportedSchema(
@@ -1185,6 +1124,7 @@ class Distinct:
         self._values, self._shape = values, shape
         self._kinds = Kinds(shape, values.never, values.value) if shape.counts else None
         self._places: dict[tuple[State, Return | None], Place] = {}
+        self._returns: dict[tuple[State, Return | None], Return] = {}
         self._starts: dict[Conj, list[tuple[bytes, str, State]]] = {}
         # the values of positions with composite values: a few, each with its machine
         self._listed: dict[Conj, dict[Item, State]] = {}
@@ -1222,12 +1162,6 @@ class Distinct:
             seen.update(fresh)
             queue += fresh
         return True
-
-    @once
-    def elsewhere(self) -> tuple[Text, ...] | None:
-        """The texts that stand in items, where one place may have several; see `Dispatch.elsewhere`."""
-        known = self.alike or self._shape.prefix or self._shape.counts
-        return (() if self.alike else None) if known else self._values.texts_within(self._shape.rest)
 
     @once
     def never_lacks(self) -> bool:
@@ -1278,7 +1212,14 @@ class Distinct:
                 for known in self._places.values():
                     known.forget()
                 self._places.clear()
+                self._returns.clear()
             found = self._places[state, returns] = Place(self, state, returns)
+        return found
+
+    def returning(self, then: State, parent: Return | None) -> Return:
+        found = self._returns.get((then, parent))
+        if found is None:
+            found = self._returns[then, parent] = Return(then, parent)
         return found
 
     def behind(self, after: ArrayPosition, whole: Whole) -> State:
@@ -1293,14 +1234,14 @@ class Distinct:
         the language, which is then the same behind all items; but for a few of them, which may all be written.
         """
         reserved = self._reserved(written, index)
-        return self._read(self._conj(index), written, reserved, after, index=index, hurried=hurried)
+        return self._read(self._shape.at(index), written, reserved, after, index=index, hurried=hurried)
 
     def counted(
         self, written: Written, counts: tuple[int, ...], length: int
     ) -> Iterator[tuple[Conj, tuple[int, ...]]]:
         """Yield what the next item may be where some are counted, each with how often the counts are met then."""
         assert self._kinds is not None
-        many = len(written.scalars) + written.composites.count
+        many = len(written.scalars) + len(written.composites)
         for kind, met in self._kinds.options(many, lambda items: len(written.without(items)), counts, length):
             yield kind.conj, met
 
@@ -1313,7 +1254,7 @@ class Distinct:
         *, index: int | None, hurried: bool,
     ) -> Calls:
         """Return the calls that read an item of a conjunction; index: its place, None: of one kind of several."""
-        spend(1 + len(written.scalars) // 8 + (0 if hurried else written.composites.count))
+        spend(1 + len(written.scalars) // 8 + (0 if hurried else len(written.composites)))
         if conj in self._listed:
             listed = self._listed[conj]
             return [
@@ -1354,10 +1295,7 @@ class Distinct:
         """Return the calls that read the opening bracket of an array or object, as far as one is left; hurried: which
         is not asked.
         """
-        earlier = written.composites
-        for item in reserved:
-            if item[0] not in SCALAR_KINDS:
-                earlier = Earlier(whole_of(item), earlier)
+        earlier = written.composites.union(whole_of(item) for item in reserved if item[0] not in SCALAR_KINDS)
         items = [
             (opening, OpenItem(self, after, self.place(state, None), Built(None, kind, earlier), earlier))
             for opening, kind, state in self._opened(conj)
@@ -1382,7 +1320,7 @@ class Distinct:
         """Return how many bytes it takes to tell at item `index` that one more string is used; see
         `Dispatch.tells_from`.
         """
-        conj = self._conj(index)
+        conj = self._shape.at(index)
         if conj in self._listed or self._may_lack:
             return 1  # the comma
         strings = self._values.value(conj).strings
@@ -1416,7 +1354,7 @@ class Distinct:
         if self._shape.min < 2:
             return None
         # items, by its documentation
-        return values_below(self._conj(index), self._shape.min, self._values.value)  # type: ignore[return-value]
+        return values_below(self._shape.at(index), self._shape.min, self._values.value)  # type: ignore[return-value]
 
     @once
     def _may_lack(self) -> bool:
@@ -1425,19 +1363,16 @@ class Distinct:
 
     def continues(self, written: Written, index: int, after: ArrayPosition) -> bool:
         """Say whether some value is left for the next item."""
-        conj = self._conj(index)
+        conj = self._shape.at(index)
         value = self._values.value(conj)
         if conj not in self._listed and (value.arrays or value.objects):
             if any(self.place(state, None).leads_on() for _, _, state in self._opened(conj)):
                 return True
             return bool(self.items(written, index, after))
         few: frozenset[Any] | None = values_below(
-            conj, len(written.scalars) + written.composites.count + 1, self._values.value
+            conj, len(written.scalars) + len(written.composites) + 1, self._values.value
         )
         return few is None or bool(written.without(few))
-
-    def _conj(self, index: int) -> Conj:
-        return self._shape.prefix[index] if index < len(self._shape.prefix) else self._shape.rest
 
 
 def _few_composites(conj: Conj, values: Values) -> frozenset[Any] | None:

@@ -70,8 +70,6 @@ Entries: TypeAlias = tuple[Reading, ...]
 Others: TypeAlias = tuple[tuple[int, Conj], ...]  # keys of cells that are to come: the cell, and what the value must be
 Chosen: TypeAlias = tuple[int, int, dict[int, Conj], Others]  # keys that may come, keys that must, their values, others
 
-_WORTH_IT = 8  # clauses that anything but a constant meets, from which on they are looked at together
-
 
 class MemberValues(Protocol):
     """What an object or array asks about what is in it: `value.Values`, or what writes them otherwise."""
@@ -119,43 +117,6 @@ def claims(values: MemberValues, entries: Entries, clause: int, demands: list[Co
         if rest is not None:
             found.append((rest, open_))
     return tuple(found)
-
-
-def told_apart(values: MemberValues, entries: Entries, demands: dict[int, list[Conj]]) -> tuple[Entries, set[int]]:
-    """Split each entry by the clauses that anything but one scalar constant meets, all of them at once: a constant
-    leaves its own clauses open and meets the others.
-
-    demands: by clause.  Return the entries and the clauses that are done.
-    Clause by clause, as `claims` does, n of them take n²/2 conjunctions of up to n signed nodes.
-    """
-    constants: dict[Value, tuple[Conj, int]] = {}
-    done: set[int] = set()
-    for clause, demanded in demands.items():
-        if len(demanded) == 1 and _denies_scalar(demanded[0]):
-            value = values.value(negation(demanded[0]))
-            conj, bits = constants.get(value, (negation(demanded[0]), 0))
-            constants[value] = conj, bits | clause
-            done.add(clause)
-    if len(done) < _WORTH_IT:
-        return entries, set()
-    every, found = sum(done), []
-    for conj, open_ in entries:
-        rest = conj
-        for constant, bits in constants.values():
-            spend(4)
-            if not empty(values, both(conj, constant)):
-                found.append((both(conj, constant), open_ & (bits | ~every)))
-                rest |= negation(constant)
-        if not empty(values, rest):
-            found.append((rest, open_ & ~every))
-    return tuple(found), done
-
-
-def _denies_scalar(demand: Conj) -> bool:
-    """Say whether a conjunction is everything but one constant that is no array and no object."""
-    signed = next(iter(demand)) if len(demand) == 1 else None
-    schema = None if signed is None or signed.positive else signed.node.schema
-    return type(schema) is dict and schema.keys() == {"const"} and type(schema["const"]) not in (list, dict)
 
 
 def empty(values: MemberValues, conj: Conj) -> bool:

@@ -10,9 +10,8 @@ characters of one class, at once; of a few texts, by looking at them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from constrained.caches import cached
 from constrained.regex import (
@@ -25,13 +24,9 @@ from constrained.regex import (
     is_finite,
     literals,
 )
-from constrained.regex.expr import CONCAT, EPSILON_KIND, INFINITE, REPEAT, SET, UNION, step
+from constrained.regex.expr import step
 from constrained.schema.number_texts import NumberTexts
 from constrained.work import spend
-
-if TYPE_CHECKING:
-    pass
-
 
 # ======================================================================================================================
 # Where a language has few texts left
@@ -64,9 +59,6 @@ def _scarce_from(language: Expr, few: int) -> int | None:
 
 def _first_scarce(language: Expr, few: int) -> int | None:
     """As `_scarce_from`, level by level."""
-    listed = None if language.literal_set is None else language.literal_set.members()
-    if listed is not None and (len(listed) <= few or sum(map(len, listed)) <= _MOST_STATES):
-        return _scarce_among(listed, few)  # a choice of a few words is a trie of edges
     seen, level = {language}, [language]
     for depth in range(_MOST_STATES):
         if any(_may_be_few(state, few) for state in level):
@@ -84,15 +76,6 @@ def _first_scarce(language: Expr, few: int) -> int | None:
     return _MOST_STATES
 
 
-def _scarce_among(texts: list[str], few: int) -> int | None:
-    """As `_scarce_from`, of some texts."""
-    spend(1 + len(texts) // 8)
-    for depth in range(max(map(len, texts)) + 1):
-        if few and min(Counter([text[:depth] for text in texts if len(text) >= depth]).values()) <= few:
-            return depth
-    return None
-
-
 def _may_be_few(language: Expr, few: int) -> bool:
     """Say whether a language has `few` texts or fewer; also if that would take long to find out."""
     found, todo = 0, [language]
@@ -108,29 +91,9 @@ def _may_be_few(language: Expr, few: int) -> bool:
     return True
 
 
-def with_others_behind(texts: list[str], used: Collection[str]) -> list[str]:
-    """Return those of some sorted texts that are not used, or that begin one that is not.
-
-    >>> with_others_behind(["a", "ab", "b"], {"a", "b"})
-    ['a', 'ab']
-    """
-    spend(2 + len(texts) // 4)
-    found = []
-    for at, text in enumerate(texts):
-        last = at  # those that begin with the text come behind it
-        while last < len(texts) and texts[last] in used and texts[last].startswith(text):
-            last += 1
-        if last == at or last < len(texts) and texts[last].startswith(text):
-            found.append(text)
-    return found
-
-
 # ======================================================================================================================
 # Languages that never run dry, and what is left of the others
 # ======================================================================================================================
-
-_MOST_STATES = 100
-_MOST_LISTED = 256  # texts of a set that are read one by one
 
 
 @cached(4096)
@@ -138,7 +101,7 @@ def never_runs_dry(language: Expr) -> bool:
     """Say whether infinitely many texts follow every prefix; decided for languages of few states, and for those that
     every text is the start of a text of, otherwise "no".
     """
-    if language.universal or language.plain and _ends_without_end(language):
+    if language.universal:
         return True
     for _ in range(_MOST_STATES):  # what stands behind different names is often the same
         if language.accepts or len(edges := language.edges()) != 1:
@@ -160,31 +123,6 @@ def _never_runs_dry(language: Expr) -> bool:
         if len(queue) > _MOST_STATES:
             return False
     return True
-
-
-def _ends_without_end(expr: Expr) -> bool:
-    """Return True if the structure of a language that is not empty shows that infinitely many texts follow every
-    prefix: whatever is read last is something that may come again and again.  False says nothing.
-
-    The tag of a language, as translated keys end in, has 79 states, which took 2 ms to list.
-    """
-    while expr.kind == CONCAT:
-        expr = expr.args[1]
-    return expr.long == INFINITE and _goes_on(expr)
-
-
-def _goes_on(expr: Expr) -> bool:
-    """As `_ends_without_end`, of prefixes that are not empty."""
-    while expr.kind == CONCAT:
-        expr = expr.args[1]
-        if expr.long < INFINITE:
-            return False
-    if expr.kind == UNION:
-        return all(map(_goes_on, expr.args))
-    if expr.kind == REPEAT:
-        body, _, most = expr.args
-        return most == INFINITE or expr.long == INFINITE and _goes_on(body)
-    return expr.kind == EPSILON_KIND
 
 
 def is_endless(language: Any) -> bool:
@@ -212,10 +150,6 @@ def without_dead_ends(language: Expr, used: frozenset[str]) -> Expr | None:
     scarce = scarce_from(language, len(used))
     if scarce is None or all(len(text) < scarce for text in used):
         return language
-    if language.kind == SET and len(language.args[0].texts) <= _MOST_LISTED:
-        texts = language.args[0].members()
-        left = with_others_behind(texts, used)
-        return language if len(left) == len(texts) else literals(left) if left else None
     spend(len(used))
     ordered = sorted(used)
     return cut(language, [text for text in ordered if _is_last(language, text, used, ordered)])

@@ -10,32 +10,27 @@ content, and live in the kernels that met them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from constrained.caches import cached
-from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Edges, LiteralSet, Quoting, State, Text
-from constrained.regex import NEVER, Expr, intersect
+from constrained.regex import NEVER, Expr
 from constrained.regex.expr import LITERAL
 from constrained.schema.machines.array import ArrayMachine
-from constrained.schema.machines.object import ObjectMachine, beyond, empty
+from constrained.schema.machines.object import ObjectMachine
 from constrained.schema.machines.union import MOST_APART, joinable, union
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.number_texts import number_language
-from constrained.schema.reading.document import At, both
+from constrained.schema.reading.document import At
 from constrained.schema.surfaces.punctuation import Punctuation, string_between
-from constrained.schema.values import ALWAYS, ArrayShape, Conj, HasNamed, HasOther, ObjectShape, Value
+from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
 try:
     from constrained.schema._values import PlainObjects
 except ImportError:  # no compiler
     PlainObjects = None
-
-_MOST_PLACES = 400  # kinds of places inside a value that are looked at for texts
-_MOST_TEXTS = 16  # languages of texts in a value
-_MOST_DEMANDS = 3  # of clauses that one member may meet
 
 
 class Choice(NamedTuple):
@@ -115,10 +110,6 @@ class Values:
             found.append(Bytes(marks.null, END))
         return found
 
-    def texts_within(self, conj: Conj) -> tuple[Text, ...] | None:
-        """Return the texts that can stand in values of a conjunction, keys and strings; None: they are too many."""
-        return _texts_within(self, conj)
-
     def string(self, language: Expr) -> State:
         if self.punctuation.quote is not None:
             return string_between(self.punctuation.quote, self.punctuation.avoid, language)
@@ -147,65 +138,3 @@ class Values:
 def _only(text: str) -> LiteralSet:
     """Return the set of one text.  Kernels read sets natively, but literals character by character, as states."""
     return LiteralSet((text,))
-
-
-def _texts_within(values: Values, items: Conj) -> tuple[Text, ...] | None:
-    """As `Values.texts_within`.
-
-    Where a clause may be met by a member, all that its value may have to be is looked at, and some that it never has.
-    """
-    found, seen, queue = dict[Text, None](), {items}, [items]
-    try:
-        for conj in queue:
-            spend(4)
-            value = values.value(conj)
-            parts = _parts(values, value)
-            if parts is None or len(seen) > _MOST_PLACES:
-                return None
-            texts = [values.string(value.strings)] if value.strings is not NEVER else []
-            for text in (*texts, *_keys(values, value)):
-                if not isinstance(text, Text):
-                    return None
-                found[text] = None
-            fresh = [part for part in dict.fromkeys(parts) if part not in seen]
-            seen.update(fresh)
-            queue += fresh
-    except UnsupportedSchema:
-        return None
-    return tuple(found) if len(found) <= _MOST_TEXTS else None
-
-
-def _keys(values: Values, value: Value) -> Iterator[Text]:
-    keys = values.punctuation.keys
-    for shape in value.objects:
-        if shape.named:
-            yield Text(keys.quoting, LiteralSet(tuple(sorted(name for name, _ in shape.named))))
-        for language, _ in shape.cells:
-            yield Text(keys.quoting, language if keys.within is None else intersect(language, keys.within))
-
-
-def _parts(values: Values, value: Value) -> list[Conj] | None:
-    """Return what the parts of arrays and objects may have to be; None: that is too much."""
-    found: list[Conj] = []
-    if len(value.objects) >= MOST_APART:
-        return None  # some may be read together
-    for array in value.arrays:
-        if array.clauses or array.counts:
-            return None
-        found += [*array.prefix, array.rest]
-    for shape in value.objects:
-        parts = [part for clause in shape.clauses for part in clause]
-        others = [part.value for part in parts if isinstance(part, HasOther)]
-        members = [(conj, others) for _, conj in shape.cells]
-        for key, conj in shape.named:
-            members.append((conj, [part.value for part in parts if isinstance(part, HasNamed) and part.key == key]))
-        for conj, demands in members:
-            if len(demands) > _MOST_DEMANDS:
-                return None
-            readings = [conj]
-            for demand in demands:
-                outside = [beyond(values, reading, demand) for reading in readings]
-                readings += [both(reading, demand) for reading in readings]
-                readings += [reading for reading in outside if reading is not None]
-            found += readings
-    return [conj for conj in found if not empty(values, conj)]

@@ -18,7 +18,7 @@ contributing subschema whether it holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import LimitExceeded, SchemaError, UnsupportedSchema
 from constrained.schema.normal import arrays, objects
-from constrained.schema.normal.arrays import ArraySketch, Never
+from constrained.schema.normal.arrays import ArraySketch
 from constrained.schema.normal.objects import (
     ALL_KEYS,
     NO_KEYS,
@@ -65,7 +65,6 @@ from constrained.schema.normal.unions import (
     by_key,
     cells,
     chain,
-    constant_rivals,
     of_array,
     of_conj,
     of_object,
@@ -79,25 +78,6 @@ from constrained.work import spend
 
 Sketch: TypeAlias = Any  # ArraySketch or ObjectSketch
 Sketches: TypeAlias = tuple[Sketch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """The operations on the sketches of one type."""
-
-    full: Sketch
-    disjoint: Callable[..., bool]
-    merge: Callable[..., Sketch | None]
-    deny: Callable[[Sketch], Sketches]
-    as_clause: Callable[[Sketch], frozenset[Any] | None]
-    of_clause: Callable[[frozenset[Any]], Sketch]
-    constant: Callable[[Sketch], Any]  # the only value, None unless it is plain that there is only one
-
-
-ARRAYS = Domain(
-    arrays.FULL, arrays.disjoint, arrays.merge, arrays.deny, arrays.as_clause, arrays.of_clause, of_array)
-OBJECTS = Domain(
-    objects.FULL, objects.disjoint, objects.merge, objects.deny, objects.as_clause, objects.of_clause, of_object)
 
 
 class Mode(IntEnum):
@@ -219,30 +199,33 @@ class Combination:
     """The boolean operations on unions of sketches of one type."""
 
     type: int  # ARRAY or OBJECT
-    domain: Domain
-    own: Callable[[Node, SortedKeywords, int, Mode], Sketch]  # what the keywords of the schema itself say
-    never: Never
-    tags: Callable[[Conj], Tags | None]  # the values that a conjunction allows, if they are a few scalars
+    full: Sketch
+    disjoint: Callable[..., bool]
+    merge: Callable[..., Sketch | None]
+    deny: Callable[[Sketch], Sketches]
+    as_clause: Callable[[Sketch], frozenset[Any] | None]
+    of_clause: Callable[[frozenset[Any]], Sketch]
+    constant: Callable[[Sketch], Any]  # the only value, None unless it is plain that there is only one
     rivals: Callable[[list[Sketches]], list[list[int]]]  # for each member of a union, the others that may meet it
 
     def _ask(self, conj: Conj, mode: Mode = Mode.PLAIN) -> Steps:
-        return (yield from ask(conj, self.type, (self.domain.full,), mode))
+        return (yield from ask(conj, self.type, (self.full,), mode))
 
     def _ask_not(self, conj: Conj) -> Steps:
-        return (yield from ask_not(conj, self.type, (self.domain.full,)))
+        return (yield from ask_not(conj, self.type, (self.full,)))
 
     def conjoin(self, left: Sketches, right: Sketches, node: Node) -> Sketches:
         """Return the pairwise conjunctions that are not seen to be empty."""
-        if len(left) == 1 and left[0] is self.domain.full:
+        if len(left) == 1 and left[0] is self.full:
             return right
-        if len(right) == 1 and right[0] is self.domain.full:
+        if len(right) == 1 and right[0] is self.full:
             return left
         found: list[Sketch] = []
         bound = most = max(MOST_ALTERNATIVES, len(left), len(right))
         for one in left:
             spend(2 * len(right))
             for other in right:
-                joined = self.domain.merge(one, other, self.never)
+                joined = self.merge(one, other, surely_never)
                 if joined is not None:
                     found.append(joined)
             if len(found) > bound:
@@ -259,17 +242,17 @@ class Combination:
         for part in parts:
             spend(1 + 3 * len(part))
             for sketch in part:
-                if sketch is self.domain.full:
+                if sketch is self.full:
                     return (sketch,)
-                single = self.domain.as_clause(sketch)
+                single = self.as_clause(sketch)
                 if single is None:
                     found.append(sketch)
                 else:
                     only, clause = (sketch, single) if clause is None else (None, clause | single)
         if clause is not None:
-            found.append(self.domain.of_clause(clause) if only is None else only)
-            if found[-1] is self.domain.full:
-                return (self.domain.full,)
+            found.append(self.of_clause(clause) if only is None else only)
+            if found[-1] is self.full:
+                return (self.full,)
         self._check(found, node, self._most_members)
         return tuple(found)
 
@@ -283,7 +266,7 @@ class Combination:
         """
         if len(found) > most:
             spend(len(found) * 2)
-            if sum([self.domain.constant(sketch) is None for sketch in found]) > most:
+            if sum([self.constant(sketch) is None for sketch in found]) > most:
                 raise _too_many(node, most)
         return 2 * len(found)
 
@@ -291,7 +274,7 @@ class Combination:
         plan = plan_of(node)
         unevaluated = plan.unevaluated.get(self.type)
         inner = Mode.SOME if unevaluated is not None and mode is not Mode.EXACT else mode
-        own = self.own(node, plan, self.type, inner)
+        own = _own(node, plan, self.type, inner)
         if inner is Mode.ALONE and (own.describes or not _is_alone(plan.operations, self.type)):
             inner = Mode.NAMED
         found = yield from self._all_operations(plan, node, inner, own)
@@ -325,9 +308,9 @@ class Combination:
         operands = operation.operands
         kind = operation.kind
         if kind is JoinKind.ALL:
-            found: Sketches = (self.domain.full,)
+            found: Sketches = (self.full,)
             together, others = (
-                (yield from by_key(operands, self._ask, self.tags)) if self.type == OBJECT else ([], list(operands))
+                (yield from by_key(operands, self._ask, _tags)) if self.type == OBJECT else ([], list(operands))
             )
             for same in together:
                 found = self.conjoin(found, (yield from self._switched(same, node, mode, beside)), node)
@@ -348,7 +331,7 @@ class Combination:
         if kind is JoinKind.NOT:
             return (yield from self._ask_not(operands[0]))
         if kind is JoinKind.IF:
-            switch = (yield from chain(operation, self._ask, self.tags)) if self.type == OBJECT else None
+            switch = (yield from chain(operation, self._ask, _tags)) if self.type == OBJECT else None
             if switch is not None:
                 return (yield from self._switched([switch], node, mode, beside))
             return (yield from self._if(operation, node, mode, beside))
@@ -359,7 +342,7 @@ class Combination:
         contrary = []
         for switch in switches:
             contrary.append((yield from self._ask(switch.otherwise, mode)))
-        without = all_but(contrary, (self.domain.full,), partial(self.conjoin, node=node))
+        without = all_but(contrary, (self.full,), partial(self.conjoin, node=node))
         found: list[Sketch] = []
         for base, taken in cells(switches):
             part = self.conjoin((base,), without(taken), node) if self.conjoin((beside,), (base,), node) else ()
@@ -380,25 +363,20 @@ class Combination:
             annotated.append((yield from self._ask(operand, mode)))
             bare = bared(operand)
             plain.append((yield from self._ask(bare)) if mode or bare is not operand else annotated[-1])
-        if sum([sketches == (self.domain.full,) for sketches in plain]) > 1:
+        if sum([sketches == (self.full,) for sketches in plain]) > 1:
             return ()
         found: list[Sketch] = []
         placed = [self.conjoin((beside,), sketches, node) for sketches in plain]
-        rivals = self._rivals(placed)
+        rivals = self.rivals(placed)
         if self._are_open(placed, rivals):
             contrary = []
             for operand in operands:
                 contrary.append((yield from self._ask_not(operand)))
             if all(len(part) == 1 for part in contrary):
                 spend(len(operands) ** 2 >> 1)  # each member names what all others ask for
-                without = all_but(contrary, (self.domain.full,), partial(self.conjoin, node=node))
-                return tuple(
-                    [
-                        sketch
-                        for index, own in enumerate(annotated)
-                        for sketch in self.conjoin(own, without((index,)), node)
-                    ]
-                )
+                without = all_but(contrary, (self.full,), partial(self.conjoin, node=node))
+                apart = [self.conjoin(own, without((index,)), node) for index, own in enumerate(annotated)]
+                return tuple([sketch for part in apart for sketch in part])
         bound = self._most_members
         for index, own in enumerate(annotated):
             for sketch in own:
@@ -406,7 +384,7 @@ class Combination:
                 here = self.conjoin((beside,), (sketch,), node)
                 for other in rivals[index]:
                     spend(1 + len(here) * len(placed[other]))
-                    if any(not self.domain.disjoint(one, rival, self.never) for one in here for rival in placed[other]):
+                    if any(not self.disjoint(one, rival, surely_never) for one in here for rival in placed[other]):
                         alone = self.conjoin(alone, (yield from self._ask_not(operands[other])), node)
                 found += alone
             if len(found) > bound:
@@ -419,23 +397,9 @@ class Combination:
         if self.type != OBJECT or len(members) < _MANY or not members[0] or len(rivals[0]) < len(members) - 1:
             return False
         spend(len(members))
-        met = [
-            other
-            for other in members[1:]
-            if not all(self.domain.disjoint(members[0][0], sketch, self.never) for sketch in other)
-        ]
-        return 2 * len(met) > len(members)
-
-    def _rivals(self, members: list[Sketches]) -> list[list[int]]:
-        """Return, for each member of a union, the others that may meet it."""
-        if (
-            len(members) >= _MANY
-            and self.domain.constant(members[0][0] if members[0] else self.domain.full) is not None
-        ):
-            found = constant_rivals([map(self.domain.constant, member) for member in members])
-            if found is not None:
-                return found
-        return self.rivals(members)
+        first = members[0][0]
+        apart = [all(self.disjoint(first, sketch, surely_never) for sketch in other) for other in members[1:]]
+        return 2 * apart.count(False) > len(members)
 
     def _if(self, operation: Operation, node: Node, mode: Mode, beside: Sketch) -> Steps:
         condition, then, otherwise = operation.operands
@@ -445,13 +409,13 @@ class Combination:
                 parts += yield from self._ask(operand, mode)
             mode = mode if self._add(parts, beside) else Mode.PLAIN
         if not mode and not then and not otherwise:
-            return (self.domain.full,)
+            return (self.full,)
         if not then and mode and mode is not Mode.EXACT and not otherwise:
-            return (self.domain.full, *(yield from self._ask(condition, mode)))
+            return (self.full, *(yield from self._ask(condition, mode)))
         contrary = yield from self._ask_not(condition)
         yes = yield from self._ask(then, mode)
         no = yield from self._ask(otherwise, mode)
-        if not mode and not otherwise and all(self.domain.as_clause(sketch) is not None for sketch in yes):
+        if not mode and not otherwise and all(self.as_clause(sketch) is not None for sketch in yes):
             return self.disjoin((contrary, yes), node)
         holds = yield from self._ask(condition, mode)
         return self.conjoin(holds, yes, node) + self.conjoin(contrary, no, node)
@@ -460,7 +424,7 @@ class Combination:
         key = operation.key
         inner = yield from self._ask(operation.operands[0], mode)
         absent = ObjectSketch({key: NOTHING})
-        if not mode and all(self.domain.as_clause(sketch) is not None for sketch in inner):
+        if not mode and all(self.as_clause(sketch) is not None for sketch in inner):
             return self.disjoin(((absent,), inner), node)
         return (absent, *self.conjoin((ObjectSketch(required={key: None}),), inner, node))
 
@@ -471,7 +435,7 @@ class Combination:
                 part.describes > beside.describes or part.seen is not NO_KEYS and part.seen | beside.seen != beside.seen
                 for part in parts
             )
-        return any(part.seen != self.domain.full.seen or part.seen_items for part in parts)
+        return any(part.seen != self.full.seen or part.seen_items for part in parts)
 
     def _any_apart(self, operation: Operation, node: Node) -> Steps:
         """Return the union, each member with the keys that it names itself."""
@@ -489,11 +453,11 @@ class Combination:
     def _any_annotated(self, operation: Operation, node: Node, mode: Mode, beside: Sketch) -> Steps:
         """Return the union over the sets of operands that hold, as far as these evaluate anything."""
         silent: list[Sketches] = []
-        none: Sketches = (self.domain.full,)  # no contributing operand is claimed to hold
+        none: Sketches = (self.full,)  # no contributing operand is claimed to hold
         some: Sketches = ()  # at least one is
         for operand in operation.operands:
             part = yield from self._ask(operand, mode)
-            if not self._add(part, self.domain.full if mode is Mode.EXACT else beside):
+            if not self._add(part, self.full if mode is Mode.EXACT else beside):
                 silent.append((yield from self._ask(operand)) if self.type == OBJECT else part)
                 continue
             joined = self.conjoin(none + some, part, node)
@@ -508,14 +472,14 @@ class Combination:
         """Return the union of the complements of the keywords."""
         plan = plan_of(node)
         if not plan.types & self.type:
-            return (self.domain.full,)
-        parts = [self.domain.deny(self.own(node, plan, self.type, Mode.PLAIN))]
+            return (self.full,)
+        parts = [self.deny(_own(node, plan, self.type, Mode.PLAIN))]
         for operation in plan.operations:
             if operation.types & self.type:
                 parts.append((yield from _at_its_keyword(self._contrary(operation, node), node, operation)))
         unevaluated = plan.unevaluated.get(self.type)
         if unevaluated:
-            own = self.own(node, plan, self.type, Mode.EXACT)
+            own = _own(node, plan, self.type, Mode.EXACT)
             found = yield from self._all_operations(plan, node, Mode.EXACT, own)
             parts.append(tuple(self._some_unseen(sketch, unevaluated) for sketch in found))
         return self.disjoin(parts, node)
@@ -551,7 +515,7 @@ class Combination:
             denied.append((yield from self._ask_not(operand)))
         if kind is JoinKind.ALL:
             return self.disjoin(denied, node)
-        found: Sketches = (self.domain.full,)
+        found: Sketches = (self.full,)
         for part in denied:
             found = self.conjoin(found, part, node)
         if kind is JoinKind.ONE:
@@ -601,7 +565,6 @@ def _or_seen(sketch: ArraySketch, conj: Conj, node: Node) -> Conj:
     return union.conj
 
 
-_GROUP = 64  # signed nodes that are combined before they meet the others
 _MOST_DEPTH = 3  # of required values that `surely_never` looks at
 
 
@@ -611,38 +574,11 @@ class Busy(Exception):
 
 def scalars_of(conj: Conj) -> Scalars:
     """Return the scalars that belong to a conjunction."""
-    parts = ordered(conj)
-    if len(parts) < 3:
-        found = ALL_SCALARS
-        for signed in parts:
-            found = found & _solve(Query(signed, SCALAR))
-        return found
-    spend(4 + len(parts) // 2)
-    # The conjunctions of n conditions and their complements, as arrays with `contains` ask for them, share their
-    # beginnings.
-    begun: dict[Any, Any] = parts[0].node.document.memo.setdefault("begun", {})
-    known: Scalars | None = None
-    keys: list[Any] = parts
-    if len(parts) > _GROUP:
-        keys = [tuple(parts[at : at + _GROUP]) for at in range(0, len(parts), _GROUP)]
-    for key in keys:
-        entry = begun.get(key)
-        if entry is None:
-            own = _together(key) if type(key) is tuple else _solve(Query(key, SCALAR))
-            entry = begun[key] = (own if known is None else known & own, {})
-        known, begun = entry
-    assert known is not None
-    return known
-
-
-def _together(parts: Sequence[SignedNode]) -> Scalars:
-    """Return the scalars that all of these allow, halves first: a thousand excluded numbers are cut out of few ranges
-    most of the time.
-    """
-    if len(parts) == 1:
-        return _solve(Query(parts[0], SCALAR))  # type: ignore[no-any-return]
-    middle = len(parts) // 2
-    return _together(parts[:middle]) & _together(parts[middle:])
+    found = ALL_SCALARS
+    for signed in ordered(conj):
+        spend(1)
+        found = found & _solve(Query(signed, SCALAR))
+    return found
 
 
 def sketches_of(conj: Conj, type_: int) -> Sketches:
@@ -655,7 +591,7 @@ def sketches_of(conj: Conj, type_: int) -> Sketches:
 
 def _together_of(parts: list[SignedNode], type_: int, mode: Mode) -> Sketches:
     combination = _COMBINATIONS[type_]
-    found: Sketches = (combination.domain.full,)
+    found: Sketches = (combination.full,)
     spend(len(parts) + len(parts) // 2)
     for signed in parts:
         found = combination.conjoin(found, _solve(Query(signed, type_, mode)), signed.node)
@@ -763,23 +699,13 @@ def _own(node: Node, plan: SortedKeywords, type_: int, mode: Mode) -> Sketch:
         if not mode and items is not arrays.FULL:
             items.seen, items.seen_items = 0, ()
         return items
-    sketch = own_sketch(node, plan)
+    sketch = own_object(node, plan, ALL_TEXTS if plan.names is ALWAYS else scalars_of(plan.names).strings)
     if not mode or not plan.objects:
         return sketch
     if mode < Mode.NAMED:
         return replace(sketch, seen=evaluated(node))
     seen, describes = named(node)
     return replace(sketch, seen=seen, describes=describes)
-
-
-def own_sketch(node: Node, plan: SortedKeywords) -> ObjectSketch:
-    """Return the objects that the keywords of the schema itself allow, `propertyNames` included."""
-    return own_object(node, plan, ALL_TEXTS if plan.names is ALWAYS else scalars_of(plan.names).strings)
-
-
-def own_closed(node: Node, plan: SortedKeywords) -> ObjectSketch:
-    """As `own_sketch`, without keys that the schema does not name."""
-    return closed(_own(node, plan, OBJECT, Mode.ALONE))
 
 
 def _steps(request: Query) -> Steps:
@@ -846,10 +772,6 @@ def _texts(conj: Conj) -> frozenset[str] | None:
     return scalars_of(conj).strings.only if types == STRING else None
 
 
-def _object_rivals(members: list[Sketches]) -> list[list[int]]:
-    return rivals(members, _texts)
-
-
 def _tags(conj: Conj) -> Tags | None:
     """Return the values of a conjunction if its keywords show that they are a few scalars."""
     found = of_conj(conj)
@@ -864,6 +786,12 @@ def _tags(conj: Conj) -> Tags | None:
 
 
 _COMBINATIONS = {
-    ARRAY: Combination(ARRAY, ARRAYS, _own, surely_never, _tags, all_others),
-    OBJECT: Combination(OBJECT, OBJECTS, _own, surely_never, _tags, _object_rivals),
+    ARRAY: Combination(
+        ARRAY, arrays.FULL, arrays.disjoint, arrays.merge, arrays.deny, arrays.as_clause, arrays.of_clause, of_array,
+        all_others,
+    ),
+    OBJECT: Combination(
+        OBJECT, objects.FULL, objects.disjoint, objects.merge, objects.deny, objects.as_clause, objects.of_clause,
+        of_object, lambda members: rivals(members, _texts),
+    ),
 }

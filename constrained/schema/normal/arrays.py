@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from constrained.errors import UnsupportedSchema
-from constrained.schema.reading.document import NOTHING, Node, both, denials, ordered
+from constrained.schema.reading.document import NOTHING, Node, both, denials, rank
 from constrained.schema.values import (
     ALWAYS,
     ArrayShape,
@@ -216,7 +216,7 @@ def shapes(sketch: ArraySketch, node: Node, never: Never) -> Iterator[ArrayShape
         yield from () if made is None else (made,)
         return
     others = tuple([other for other in made.clauses if other is not clause])
-    for part in sorted(clause, key=_rank):
+    for part in sorted(clause, key=rank):
         way = ArraySketch(
             made.prefix, made.rest, made.min, made.max, made.counts, (*others, frozenset((part,))), made.unique
         )
@@ -225,12 +225,6 @@ def shapes(sketch: ArraySketch, node: Node, never: Never) -> Iterator[ArrayShape
 
 def _is_choice(clause: Clause) -> bool:
     return len(clause) > 1
-
-
-def _rank(part: Obligation) -> tuple[object, ...]:
-    """Return what orders obligations, so that work does not depend on hashes."""
-    items = [signed.node.serial for signed in ordered(part.item)] if isinstance(part, (ItemAt, ItemFrom)) else []
-    return type(part).__name__, *items
 
 
 def _shorten(work: ArraySketch, never: Never) -> None:

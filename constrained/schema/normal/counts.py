@@ -24,10 +24,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import UnsupportedSchema
 from constrained.schema.number_sets import contains
-from constrained.schema.reading.document import NOTHING, both, ordered
+from constrained.schema.reading.document import NOTHING, both, ordered, rank
 from constrained.schema.strings.sets import listed
 from constrained.schema.values import (
-    ALWAYS,
     Absent,
     ArrayShape,
     Conj,
@@ -39,7 +38,6 @@ from constrained.schema.values import (
     LengthBelow,
     NumberRange,
     ObjectShape,
-    Obligation,
     Present,
     Value,
     negation,
@@ -205,7 +203,7 @@ class _Listing:
                 continue
             spend(4 + len(shape.named) * len(shape.clauses[0]))
             named, rest = dict(shape.named), shape.clauses[1:]
-            for part in sorted(shape.clauses[0], key=_order):
+            for part in sorted(shape.clauses[0], key=rank):
                 if isinstance(part, (Present, HasNamed)):
                     value = both(named[part.key], part.value) if isinstance(part, HasNamed) else named[part.key]
                     grown = tuple({**named, part.key: value}.items())
@@ -228,7 +226,7 @@ class _Listing:
                 yield shape
                 continue
             rest = shape._replace(clauses=shape.clauses[1:])
-            for part in sorted(shape.clauses[0], key=_order):
+            for part in sorted(shape.clauses[0], key=rank):
                 if isinstance(part, LengthBelow):
                     shorter = part.length - 1 if shape.max is None else min(shape.max, part.length - 1)
                     if shape.min <= shorter:
@@ -326,13 +324,6 @@ def _with_items(shape: ArrayShape, places: Sequence[int], item: Conj) -> ArraySh
     for index in places:
         prefix[index] = both(prefix[index], item)
     return shape._replace(prefix=tuple(prefix), min=max(shape.min, places[-1] + 1))
-
-
-def _order(part: Obligation) -> tuple[object, ...]:
-    """Return what orders obligations, so that work does not depend on hashes."""
-    conj = part.value if isinstance(part, (HasNamed, HasOther)) else getattr(part, "item", ALWAYS)
-    place = getattr(part, "index", getattr(part, "length", 0))
-    return type(part).__name__, getattr(part, "key", ""), place, [signed.node.serial for signed in ordered(conj)]
 
 
 def _members(numbers: NumberRange, limit: int) -> list[Fraction | int] | None:

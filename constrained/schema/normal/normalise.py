@@ -11,29 +11,17 @@ Bounds: `alternatives.MOST_ALTERNATIVES` shapes per conjunction; beyond it Unsup
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
-
 from constrained.errors import LimitExceeded
 from constrained.regex import NEVER
 from constrained.schema.normal import arrays, objects
-from constrained.schema.normal.alternatives import own_closed, own_sketch, scalars_of, sketches_of
+from constrained.schema.normal.alternatives import scalars_of, sketches_of
 from constrained.schema.normal.arrays import Never
 from constrained.schema.normal.counts import FewValues, values_below
-from constrained.schema.normal.objects import ObjectSketch
-from constrained.schema.normal.plans import (
-    JoinKind,
-    Operation,
-    SortedKeywords,
-    own_array,
-    own_scalars,
-    plan_of,
-)
+from constrained.schema.normal.plans import plan_of
 from constrained.schema.normal.quick import surely_satisfiable
 from constrained.schema.normal.satisfiable import Ask, is_live_array, is_live_object
-from constrained.schema.normal.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
+from constrained.schema.normal.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR
 from constrained.schema.reading.document import NOTHING, Document, Node, located, ordered, pointer_of
-from constrained.schema.strings.sets import NO_TEXT
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
@@ -42,7 +30,6 @@ ANYTHING = Value(
     (ObjectShape(cells=((ALL_SCALARS.strings.expr(), frozenset()),)),),
 )
 NO_VALUE = Value()
-_UNIONS = JoinKind.ANY, JoinKind.ONE
 (_nothing,) = NOTHING  # in a document of its own, where it is looked up as all others are
 _nothing.node.document.memo[NOTHING] = NO_VALUE
 _nothing.node.document.live[NOTHING] = False
@@ -101,23 +88,18 @@ def is_never(conj: Conj) -> bool:
 
 def _raw(conj: Conj) -> Value:
     """Return the value with shapes that may turn out to be empty, because their children are not looked at."""
-    signed = next(iter(conj))
-    node = signed.node
-    raw: dict[Conj, Value] = node.document.raw
+    raw: dict[Conj, Value] = next(iter(conj)).node.document.raw
     found = raw.get(conj)
     if found is None:
-        plain = len(conj) == 1 and signed.positive and (plan := plan_of(node)).plain
-        found = raw[conj] = plain_value(node, plan) if plain else general_value(conj)
+        found = raw[conj] = _raw_anew(conj)
     return found
 
 
-def general_value(conj: Conj) -> Value:
-    """Return what several schemas say together, or one with operations."""
+def _raw_anew(conj: Conj) -> Value:
     types = EVERY_TYPE
     for signed in conj:
         if signed.positive:
-            plan = plan_of(signed.node)
-            types &= plan.types if len(conj) > 1 else plan.types & _types_of_members(plan.operations)
+            types &= plan_of(signed.node).types
     scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
     return Value(
         scalars.null,
@@ -127,59 +109,6 @@ def general_value(conj: Conj) -> Value:
         _array_shapes(conj, _is_nothing) if types & ARRAY else (),
         _object_shapes(conj, _is_nothing) if types & OBJECT else (),
     )
-
-
-def _types_of_members(operations: Iterable[Operation]) -> int:
-    """Return the types of the members of unions, as far as these are schemas without operations: inside of others,
-    nodes would be met in another order.
-
-    Of a union of objects, which most are, nobody has to ask for scalars and arrays, member by member.
-    """
-    types = EVERY_TYPE
-    for operation in operations:
-        if operation.kind not in _UNIONS or operation.types != EVERY_TYPE:
-            break
-        members = 0
-        for part in operation.operands:
-            signed = next(iter(part), None)
-            if signed is None or not signed.positive or not (plan := plan_of(signed.node)).plain:
-                return types
-            members |= plan.types
-        types &= members
-    return types
-
-
-def plain_value(node: Node, plan: SortedKeywords) -> Value:
-    """As `general_value`, of a schema without operations: what its own keywords say.
-
-    Most schemas are such, and the requests of `alternatives` take a quarter more; compared by a test.
-    """
-    types = plan.types
-    if not plan.scalars and not types & (ARRAY | OBJECT) and not node.resource.dialect.plain_integers:
-        return _of_types(types)
-    scalars = own_scalars(node, plan) if types & SCALAR else NO_SCALARS
-    array = arrays.shape(own_array(node, plan), node, _is_nothing) if types & ARRAY else None
-    shape = objects.shape(_own_objects(node, plan), node, _is_nothing) if types & OBJECT else None
-    strings = scalars.strings
-    return Value(
-        scalars.null,
-        scalars.booleans,
-        scalars.numbers,
-        NEVER if strings is NO_TEXT or not strings else strings.expr(),
-        () if array is None else (array,),
-        () if shape is None else (shape,),
-    )
-
-
-def _own_objects(node: Node, plan: SortedKeywords) -> ObjectSketch:
-    return own_closed(node, plan) if node.document.closed else own_sketch(node, plan)
-
-
-@lru_cache(maxsize=SCALAR + 1)
-def _of_types(bits: int) -> Value:
-    scalars = of_types(bits)
-    return Value(scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr())
-
 
 
 def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:

@@ -28,9 +28,8 @@ from typing import NamedTuple, TypeAlias
 from constrained import regex
 from constrained.errors import LimitExceeded
 from constrained.schema.normal.counts import FewValues, matched
-from constrained.schema.reading.document import both, denials, ordered
+from constrained.schema.reading.document import both, denials, rank
 from constrained.schema.values import (
-    ALWAYS,
     Absent,
     ArrayShape,
     Clause,
@@ -42,9 +41,7 @@ from constrained.schema.values import (
     LengthAtLeast,
     LengthBelow,
     ObjectShape,
-    Obligation,
     Present,
-    negation,
 )
 from constrained.work import spend
 
@@ -75,11 +72,8 @@ def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
         return False
     if shape.clauses:
         first = _first_choice(shape, named, ask)
-        return (
-            first is not None
-            and _fits(shape, first, ask)
-            or any(_fits(shape, choice, ask) for choice in _object_choices(shape, named, ask))
-        )
+        return first is not None and _fits(shape, first, ask) or any(
+            _fits(shape, choice, ask) for choice in _object_choices(shape, named, ask))
     return len(shape.required) >= shape.min or _has_keys(shape, named, frozenset(), ask)
 
 
@@ -109,7 +103,7 @@ def _first_choice(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> _Sele
         spend(1 + len(clause))
         if any(part.key in absent if isinstance(part, Absent) else _holds(part, choice) for part in clause):
             continue
-        for part in sorted(clause, key=_preference):
+        for part in sorted(clause, key=rank):
             if isinstance(part, Absent):
                 if part.key not in choice.present:
                     absent.add(part.key)
@@ -151,7 +145,7 @@ def _object_choices(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> Ite
             if fewest is None or len(fewest) > 1:
                 ways = [
                     grown
-                    for part in sorted(clause, key=_preference)
+                    for part in sorted(clause, key=rank)
                     if (grown := _grown(choice, part, named, ask)) is not None
                 ]
                 if fewest is None or len(ways) < len(fewest):
@@ -179,19 +173,11 @@ def _holds(part: object, choice: _Selection) -> bool:
     return part in choice.others
 
 
-def _preference(part: object) -> tuple[int, str]:
-    order = (Absent, Present, HasNamed, HasOther)
-    return order.index(type(part)), getattr(part, "key", "")
-
-
 def _grown(choice: _Selection, part: object, named: dict[str, Conj], ask: Ask) -> _Selection | None:
     left = choice.left
     if isinstance(part, Absent):
-        return (
-            None
-            if part.key in choice.present
-            else _Selection(left, choice.present, choice.absent | {part.key}, choice.others)
-        )
+        absent = choice.absent | {part.key}
+        return None if part.key in choice.present else _Selection(left, choice.present, absent, choice.others)
     if isinstance(part, (Present, HasNamed)):
         if part.key in choice.absent:
             return None
@@ -262,20 +248,16 @@ def is_live_array(shape: ArrayShape, ask: Ask, distinct: Distinct) -> bool:
         return True
     if shape.counts or shape.clauses:
         if shape.unique is None:
-            return can_complete(shape, shape.clauses, ask, 0, (0,) * len(shape.counts), {})
+            return can_complete(shape, shape.clauses, ask, 0, (0,) * len(shape.counts))
         return any(_Items(shape, bounds, ask, distinct).fit() for bounds in choices(shape, shape.clauses))
     if shape.unique is False:
         return _has_twins(shape, ask)
-    if not _every(ask(_item(shape, index)) for index in range(min(shape.min, len(shape.prefix) + 1))):
+    if not _every(ask(shape.at(index)) for index in range(min(shape.min, len(shape.prefix) + 1))):
         return False
     if not shape.unique or shape.min < 2:
         return True
-    known = [_item(shape, index) for index in range(min(shape.min, len(shape.prefix) + 1))]
+    known = [shape.at(index) for index in range(min(shape.min, len(shape.prefix) + 1))]
     return _have_distinct(known, shape.min, distinct)
-
-
-def _item(shape: ArrayShape, index: int) -> Conj:
-    return shape.prefix[index] if index < len(shape.prefix) else shape.rest
 
 
 def _has_twins(shape: ArrayShape, ask: Ask) -> bool:
@@ -285,8 +267,8 @@ def _has_twins(shape: ArrayShape, ask: Ask) -> bool:
         length = max(shape.min, index + 1)
         if shape.max is not None and length > shape.max:
             break
-        rest = [ask(_item(shape, position)) for position in range(min(length, len(shape.prefix) + 1))]
-        pairs = [ask(both(_item(shape, index), _item(shape, other))) for other in range(index)]
+        rest = [ask(shape.at(position)) for position in range(min(length, len(shape.prefix) + 1))]
+        pairs = [ask(both(shape.at(index), shape.at(other))) for other in range(index)]
         found = found or all(rest) and any(pairs)
     return found
 
@@ -327,8 +309,6 @@ class _Items:
 
     def fit(self) -> bool:
         """Return whether some array satisfies everything; breadth first, so the shortest is met first."""
-        if self.shape.unique and self._has_own_items():
-            return True
         layer = {_ItemState((0,) * len(self.shape.counts), frozenset(range(len(self.wanted))), ())}
         for position in range(self.longest + 1):
             if position >= self.least and any(self._complete(state) for state in layer):
@@ -336,24 +316,6 @@ class _Items:
             layer = {following for state in layer for following in self._next(position, state)}
             spend((8 + position) * len(layer))
         return False
-
-    def _has_own_items(self) -> bool:
-        """Say whether each count and each item wanted can have items of its own, all of them different: the search is
-        left to those that must share, and to upper bounds.
-        """
-        shape, fixed = self.shape, {part.index: part.item for part in self.fixed}
-        if any(count.max is not None for count in shape.counts) or len(fixed) < len(self.fixed):
-            return False
-        first = max([self.least, len(shape.prefix), *(part.index for part in self.wanted)])
-        items = [both(_item(shape, index), fixed.get(index, ALWAYS)) for index in range(first)]
-        items += [both(shape.rest, part.item) for part in self.wanted]
-        items += [both(shape.rest, count.item) for count in shape.counts for _ in range(count.min)]
-        spend(4 * len(items))
-        return (
-            len(items) <= self.longest
-            and _every(self.ask(conj) for conj in dict.fromkeys(items))
-            and (len(items) < 2 or _have_distinct(items, len(items), self.distinct))
-        )
 
     def _complete(self, state: _ItemState) -> bool:
         if state.open or not all(
@@ -368,7 +330,7 @@ class _Items:
 
     def _next(self, position: int, state: _ItemState) -> Iterator[_ItemState]:
         """Yield the states after one more item: each count takes it or not, each wanted item is this one or not."""
-        start = _item(self.shape, position)
+        start = self.shape.at(position)
         for part in self.fixed:
             if part.index == position:
                 start = both(start, part.item)
@@ -445,7 +407,7 @@ def choices(
             yield bounds
             continue
         spend(3 + 3 * len(clauses[at]))
-        for part in sorted(clauses[at], key=_rank, reverse=True):
+        for part in sorted(clauses[at], key=rank, reverse=True):
             if isinstance(part, LengthBelow):
                 following = bounds._replace(most=part.length - 1 if most is None else min(most, part.length - 1))
             elif isinstance(part, LengthAtLeast):
@@ -463,33 +425,18 @@ def choices(
 def _joined(shape: ArrayShape, part: ItemAt, fixed: tuple[ItemAt, ...]) -> Conj:
     """Return what an item has to be by its place, by what was picked before, and by one obligation more."""
     spend(2 + (len(fixed) >> 3))
-    found = both(shape.prefix[part.index] if part.index < len(shape.prefix) else shape.rest, part.item)
+    found = both(shape.at(part.index), part.item)
     for other in fixed:
         if other.index == part.index:
             found = both(found, other.item)
     return found
 
 
-def _rank(part: Obligation) -> tuple[int, int, list[tuple[int, bool]]]:
-    """Return what parts of a clause are tried by, the same in every process: neither hashes nor addresses count."""
-    kind = (LengthBelow, LengthAtLeast, ItemAt, ItemFrom).index(type(part))
-    if isinstance(part, (LengthBelow, LengthAtLeast)):
-        return kind, part.length, []
-    assert isinstance(part, (ItemAt, ItemFrom))
-    return kind, part.index, [(signed.node.serial, signed.positive) for signed in ordered(part.item)]
-
-
 class Completion:
     """A search for the items from number `length` on, where `counted` items have met each count so far."""
 
     def __init__(
-        self,
-        shape: ArrayShape,
-        bounds: Bounds,
-        ask: Ask,
-        length: int,
-        counted: tuple[int, ...],
-        known: dict[Conj | None, bool],
+        self, shape: ArrayShape, bounds: Bounds, ask: Ask, length: int, counted: tuple[int, ...]
     ) -> None:
         self._shape, self._bounds, self._ask = shape, bounds, ask
         self._fixed: dict[int, Conj] = {}
@@ -499,22 +446,19 @@ class Completion:
         counts = shape.counts
         self._demands = [_ItemDemand(count.item, 0, count.max is not None) for count in counts]
         self._demands += [_ItemDemand(part.item, part.index, False) for part in bounds.wanted]
-        needs = [max(0, count.min - number) for count, number in zip(counts, counted, strict=True)] + [1] * len(
-            bounds.wanted
-        )
-        room = [
-            0 if count.max is None else count.max - number for count, number in zip(counts, counted, strict=True)
-        ] + [0] * len(bounds.wanted)
+        needs = [max(0, count.min - number) for count, number in zip(counts, counted, strict=True)]
+        needs += [1] * len(bounds.wanted)
+        room = [0 if count.max is None else count.max - number for count, number in zip(counts, counted, strict=True)]
+        room += [0] * len(bounds.wanted)
         self._start = _Remaining(length, tuple(needs), tuple(room))
         self._alike = max(
             [len(shape.prefix), *(index + 1 for index in self._fixed), *(part.index for part in bounds.wanted)]
         )
         self._exclusive: dict[tuple[int, int], bool] = {}
-        self._known = known
 
     def exists(self) -> bool:
         """Return whether some items do."""
-        if self._complete(self._start) or self._one_by_one():
+        if self._complete(self._start):
             return True
         if not all(self._can_serve(number) for number, need in enumerate(self._start.needs) if need):
             return False
@@ -539,38 +483,13 @@ class Completion:
         are still open.
         """
         item, start, _ = self._demands[number]
-        prefix = self._shape.prefix
         first = max(start, self._start.length)
         last = self._alike if self._bounds.most is None else min(self._alike, self._bounds.most - 1)
         conjs = dict.fromkeys(
-            both(prefix[index] if index < len(prefix) else self._shape.rest, self._fixed.get(index, frozenset()))
+            both(self._shape.at(index), self._fixed.get(index, frozenset()))
             for index in range(first, last + 1)) if first <= last else {self._shape.rest: None}
         spend(1 + len(conjs))
         return any(self._ask(both(conj, item)) for conj in conjs)
-
-    def _one_by_one(self) -> bool:
-        """Say whether there is room to serve each demand by items of its own."""
-        length, needs, _ = self._start
-        least, most, _, _ = self._bounds
-        final = max(least, length + sum(needs))
-        if length < self._alike or most is not None and final > most:
-            return False
-        alone = all(self._alone(demand.item) for need, demand in zip(needs, self._demands, strict=True) if need)
-        return alone and (final == length + sum(needs) or self._alone(None))
-
-    def _alone(self, item: Conj | None) -> bool:
-        """Return whether some item behind the prefix serves this demand (None: any item will do) and no other one that
-        is capped.
-        """
-        known = self._known.get(item)
-        if known is None:
-            conj = self._shape.rest if item is None else both(self._shape.rest, item)
-            spend(2 + len(self._demands))
-            for demand in self._demands:
-                if demand.capped and demand.item != item:
-                    conj = both(conj, negation(demand.item))
-            known = self._known[item] = self._ask(conj)
-        return known
 
     def _complete(self, state: _Remaining) -> bool:
         return state.length >= self._bounds.least and not any(state.needs)
@@ -615,8 +534,7 @@ class Completion:
     def _servings(self, state: _Remaining) -> Iterator[tuple[int, int]]:
         """Yield the sets of demands that the next item can serve, more before less, and which of them are capped."""
         length, needs, room = state
-        start = self._shape.prefix[length] if length < len(self._shape.prefix) else self._shape.rest
-        start = both(start, self._fixed.get(length, frozenset()))
+        start = both(self._shape.at(length), self._fixed.get(length, frozenset()))
         relevant = [
             (number, demand) for number, demand in enumerate(self._demands)
             if demand.capped or needs[number] and demand.start <= length]
@@ -663,18 +581,8 @@ class Completion:
 
 
 def can_complete(
-    shape: ArrayShape,
-    clauses: tuple[Clause, ...],
-    ask: Ask,
-    length: int,
-    counted: tuple[int, ...],
-    known: dict[Conj | None, bool],
+    shape: ArrayShape, clauses: tuple[Clause, ...], ask: Ask, length: int, counted: tuple[int, ...]
 ) -> bool:
-    """Return whether an array of `length` items can go on so that the counts and these clauses hold.
-
-    known: empty at first; keeps answers for calls with the same shape, as long as `ask` gives the same ones.
-    """
-    return any(
-        Completion(shape, bounds, ask, length, counted, known).exists()
-        for bounds in choices(shape, clauses, length, ask)
-    )
+    """Return whether an array of `length` items can go on so that the counts and these clauses hold."""
+    ways = choices(shape, clauses, length, ask)
+    return any(Completion(shape, bounds, ask, length, counted).exists() for bounds in ways)

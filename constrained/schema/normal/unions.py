@@ -14,14 +14,13 @@ Tested in tests/test_schema_unions.py: the same verdicts as one at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.schema.normal.arrays import ArraySketch
 from constrained.schema.normal.objects import ObjectSketch, value_of
 from constrained.schema.normal.plans import JoinKind, Operation, plan_of
 from constrained.schema.normal.scalars import OBJECT
-from constrained.schema.number_sets import exact
 from constrained.schema.reading.document import NOTHING, both, denials
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape
 from constrained.work import spend
@@ -66,69 +65,6 @@ def of_array(part: ArraySketch | ArrayShape) -> list[Any] | None:
             return None
         found.append(value[0])
     return found
-
-
-class Names:
-    """Small numbers for values: the same for equal ones, as JSON Schema compares them."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-
-    def of(self, value: Any) -> int:
-        """Return the number of a value.  Without recursion: values are as deep as a stranger likes."""
-        done: list[int] = []
-        todo: list[tuple[Any, bool]] = [(value, False)]
-        while todo:
-            part, is_ready = todo.pop()
-            spend(1)
-            if type(part) is not list and type(part) is not dict:
-                done.append(self._number((type(part) is bool, exact(part)) if _is_number(part) else (type(part), part)))
-            elif is_ready:
-                first = len(done) - len(part)
-                below = done[first:]
-                del done[first:]
-                done.append(
-                    self._number(tuple(below) if type(part) is list else frozenset(zip(part, below, strict=True)))
-                )
-            else:
-                todo.append((part, True))
-                todo.extend((inner, False) for inner in reversed(list(part.values()) if type(part) is dict else part))
-        return done[0]
-
-    def _number(self, key: Hashable) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
-
-
-def _is_number(value: object) -> bool:
-    return value is not None and type(value) is not str and type(value) is not bool
-
-
-def constant_rivals(members: Iterable[Iterable[Any | None]]) -> list[list[int]] | None:
-    """Return, for each member of a union, the others that may share a value with it; None unless most of the members
-    are constants.
-
-    members: the values of the sketches of each; None is a sketch of more than one value.
-    """
-    names = Names()
-    homes: dict[int, list[int]] = {}
-    mixed: list[int] = []  # members that are more than constants
-    found: list[list[int] | None] = []
-    for index, member in enumerate(members):
-        values = [None if value is None else names.of(value) for value in member]
-        if None in values:
-            mixed.append(index)
-        found.append(None if None in values else [value for value in values if value is not None])
-        for value in found[-1] or ():
-            homes.setdefault(value, []).append(index)
-    if len(mixed) * 4 > len(found):
-        return None
-    spend(len(found) * (1 + len(mixed)))
-    return [
-        [other for other in range(len(found)) if other != index]
-        if own is None
-        else sorted({other for value in own for other in homes[value]}.union(mixed if own else ()) - {index})
-        for index, own in enumerate(found)
-    ]
 
 
 _WORTH_IT = 4  # members from which on an index beats looking at all pairs

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from urllib.parse import unquote
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
+from constrained.regex.facts import LARGE_PATTERN, size
 from constrained.schema.reading.document import (
     NOTHING,
     Document,
@@ -28,15 +29,6 @@ from constrained.schema.reading.document import (
     pointer,
     split_fragment,
 )
-from constrained.schema.reading.estimates import (
-    MANY_TEXTS,
-    NEGATING,
-    RISKY,
-    find_cycles,
-    is_large,
-    with_large_texts,
-    with_many,
-)
 from constrained.schema.reading.keywords import DRAFTS, REFERRING, Dialect, Holds, OfKind, named
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.strings.formats import INEXACT, KNOWN
@@ -45,17 +37,19 @@ from constrained.schema.values import ALWAYS, Conj
 from constrained.work import spend
 
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
-_SPECIAL = _NAMING.union(RISKY, REFERRING, ("anyOf",))
+_RISKY = named(lambda keyword: keyword.risky)
+_NEGATING = named(lambda keyword: keyword.negating)
+_SPECIAL = _NAMING.union(_RISKY, REFERRING)
 _PORTION = 200  # units that are spent at once
 _PATTERNS = ("pattern", "patternProperties")
 _DOUBTFUL = frozenset({"uniqueItems", "format"})
 _REQUIRING = ("dependentRequired", "dependencies")
-_MANY = 100  # keys that require others, arrays and objects that are listed: more are heavy, see `Library`
+_MANY = 100  # keys that require others, arrays and objects that are listed: more are risky, see `Library`
 _LARGE_FORMATS = frozenset({"idn-hostname", "regex"})
-_MANY_BITS = 300  # of a number
+MANY_BITS = 300  # of a number
 _COUNTS = named(lambda keyword: keyword.counts)
 _NUMERIC = named(lambda keyword: keyword.measures)
-_LOOKED_AT = _NUMERIC | _DOUBTFUL | frozenset(_PATTERNS + _REQUIRING)
+_LOOKED_AT = _NUMERIC | _DOUBTFUL | frozenset((*_PATTERNS, *_REQUIRING, "required"))
 _ONLY_STR = frozenset({str})
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")  # SPEC: RFC 6901 §4
 MOST_COUNTED = (1 << 31) - 1  # characters, items or keys: more than any text has
@@ -73,22 +67,14 @@ def check(library: Library, resource: Resource) -> None:
     Raises: SchemaError: a keyword's value has the wrong form, or a reference leads nowhere.
     """
     _survey(library, resource.root, resource, resource.where)
-    referring: list[dict[str, Any]] = []
     while library.references:
         reference = library.references.pop()
-        referring.append(reference.schema)
         target = _resolve(library, reference)
         library.targets[id(reference.schema), reference.keyword] = target
         if target.dynamic is not None:
             library.dynamic = True
         if id(target.schema) not in library.outer:
             _survey(library, target.schema, target.resource, target.where)
-    if library.risky:
-        library.negating = [schema for schema in library.risky if not NEGATING.isdisjoint(schema)]
-        library.heavy += with_large_texts(library, library.risky)
-        library.risky = with_many(library, library.risky)
-    if library.targets:
-        find_cycles(library, referring)
 
 
 def _survey(library: Library, root: Schema, resource: Resource, where: Where) -> None:
@@ -147,20 +133,18 @@ def _entered(
     """Note the names, references and combinations of a schema; return its resource, and the keywords that count."""
     if not _NAMING.isdisjoint(schema):
         resource = library.enter(schema, resource, where)
-    if not RISKY.isdisjoint(schema) or _has_many_branches(schema):
+    if not _RISKY.isdisjoint(schema):
         library.risky.append(schema)
+        library.negating |= not _NEGATING.isdisjoint(schema)
     entries: Iterable[tuple[str, Any]] = schema.items()
     for keyword in REFERRING:
         if keyword in schema and keyword in resource.dialect.rules:
             library.references.append(Reference(schema, keyword, resource, where))
+            if len(schema) > 1 or keyword != "$ref":  # combined with others, perhaps with itself
+                library.risky.append(schema)
             if resource.dialect.reference_stands_alone:
                 entries = [(name, schema[name]) for name in ("$ref", "definitions") if name in schema]
     return resource, entries
-
-
-def _has_many_branches(schema: dict[str, Any]) -> bool:
-    branches = schema.get("anyOf")
-    return type(branches) is list and len(branches) >= MANY_TEXTS
 
 
 def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: Where, dialect: Dialect) -> None:
@@ -169,13 +153,17 @@ def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: 
     if keyword in _NUMERIC:
         _check_numbers(library, schema, keyword, value, where)
     elif keyword in _PATTERNS:
-        library.heavy += (schema,) if _check_patterns(keyword, value, where) else ()
+        library.risky += (schema,) if _check_patterns(keyword, value, where) else ()
     elif keyword in _REQUIRING:
-        library.heavy += (schema,) if len(value) > _MANY else ()
+        library.risky += (schema,) if len(value) > _MANY else ()
+        library.undescribed = True
+    elif keyword == "required":
+        described = schema.get("properties")
+        library.undescribed |= type(described) is not dict or any(key not in described for key in value)
     elif value is True and not _allows_lists(schema):
         return
     elif value is True or value in INEXACT:
-        library.heavy += (schema,) if value in _LARGE_FORMATS else ()
+        library.risky += (schema,) if value in _LARGE_FORMATS else ()
         library.doubtful.append(schema)
         if keyword == "format":
             library.inexact.append((pointer((where, keyword)), value))
@@ -243,7 +231,7 @@ def _check_numbers(library: Library, schema: dict[str, Any], keyword: str, value
         schema[keyword] = MOST_COUNTED
         return
     kind = type(value)
-    if kind is list and _ONLY_STR.issuperset(map(type, value)) or kind is int and value.bit_length() <= _MANY_BITS:
+    if kind is list and _ONLY_STR.issuperset(map(type, value)) or kind is int and value.bit_length() <= MANY_BITS:
         return
     todo: list[tuple[Any, Where]] = [(value, (where, keyword))]
     seen: set[int] = set()  # of lists and objects, which may contain themselves
@@ -269,9 +257,9 @@ def _check_numbers(library: Library, schema: dict[str, Any], keyword: str, value
             raise UnsupportedSchema(
                 "cannot compile a number", where=pointer(at), because=f"it has more than {MOST_DIGITS:,} digits"
             )
-        elif kind is int and part.bit_length() > _MANY_BITS:
-            library.heavy += () if library.heavy and library.heavy[-1] is schema else (schema,)
-    library.heavy += (schema,) if len(seen) > _MANY else ()
+        elif kind is int and part.bit_length() > MANY_BITS:
+            library.risky += () if library.risky and library.risky[-1] is schema else (schema,)
+    library.risky += (schema,) if len(seen) > _MANY else ()
 
 
 def _check_patterns(keyword: str, value: Any, where: Where) -> bool:
@@ -284,7 +272,7 @@ def _check_patterns(keyword: str, value: Any, where: Where) -> bool:
 
 def _check_pattern(pattern: str, where: Where) -> bool:
     try:
-        return is_large(of_pattern(pattern))
+        return size(of_pattern(pattern)) >= LARGE_PATTERN
     except LimitExceeded as error:
         raise LimitExceeded(error.what, where=pointer(where), because=error.because, instead=error.instead) from error
     except GrammarError as error:

@@ -43,7 +43,21 @@ from constrained.schema.reading.keywords import (
     by_uri,
     of_metaschema,
 )
-from constrained.schema.values import ALWAYS, Conj, SignedNode, negation
+from constrained.schema.values import (
+    ALWAYS,
+    Absent,
+    Conj,
+    HasNamed,
+    HasOther,
+    ItemAt,
+    ItemFrom,
+    LengthAtLeast,
+    LengthBelow,
+    Obligation,
+    Present,
+    SignedNode,
+    negation,
+)
 from constrained.work import spend, unlocked_at_fork
 
 # a JSON pointer as a linked list: cheap to extend, spelled out only in errors
@@ -148,15 +162,14 @@ class Library:
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
     # schemas that may be out of reach, see `schema.limits`
     doubtful: list[dict[str, Any]] = field(default_factory=list)
-    # schemas whose normal form may be out of bounds, see `schema.limits`
+    # schemas whose normal form may be out of bounds, or much work to read, see `schema.limits`
     risky: list[dict[str, Any]] = field(default_factory=list)
-    negating: list[dict[str, Any]] = field(default_factory=list)  # schemas that need complements of others
-    # schemas whose masks may be too much work, so that some are made beforehand, see `schema.limits`
-    heavy: list[dict[str, Any]] = field(default_factory=list)
+    negating: bool = False  # some need complements of others
     # pointers and values of `format` whose language is not exact
     inexact: list[tuple[str, str]] = field(default_factory=list)
     unknown: list[tuple[str, Where, Dialect]] = field(default_factory=list)  # words without a meaning, see `notes`
     dynamic: bool = False  # some reference depends on the dynamic scope
+    undescribed: bool = False  # some schema may require keys that it does not describe itself, see `notes`
 
     def add(self, document: object, uri: str, where: Where, *, own: bool = False) -> Resource:
         """Take a private copy of a document, unless it is one, and register it under its retrieval URI and its own."""
@@ -583,6 +596,17 @@ def ordered(conj: Conj) -> list[SignedNode]:
         first, second = one.node.serial, other.node.serial
         return [one, other] if first < second or first == second and other.positive else [other, one]
     return list(conj) if len(conj) == 1 else sorted(conj, key=lambda signed: (signed.node.serial, signed.positive))
+
+
+_ORDER = (Absent, Present, HasNamed, HasOther, LengthBelow, LengthAtLeast, ItemAt, ItemFrom)
+
+
+def rank(part: Obligation) -> tuple[object, ...]:
+    """Return what orders the parts of a clause, so that work depends on no hash; what asks for least comes first."""
+    conj = getattr(part, "value", getattr(part, "item", ALWAYS))
+    place = getattr(part, "index", getattr(part, "length", 0))
+    serials = [signed.node.serial for signed in ordered(conj)]
+    return _ORDER.index(type(part)), getattr(part, "key", ""), place, serials
 
 
 def located(error: LimitExceeded, pointer: str) -> LimitExceeded:

@@ -1,10 +1,9 @@
 """The keywords of JSON Schema, one entry each, and the drafts (dialects), which are cut from these entries.
 
 What a keyword *means* is a function in `schema.normal`, under its name in the table of `plans`.  Everything else that
-some module has to know is in its entry: `check` asks for the form, `estimates` for what applies to the same value,
-`notes` for what describes an object, `quick` for what may leave a type without a value, `limits` for what may be out of
-reach, and `formats.tools` for where subschemas are.  A keyword that is not told to be any of this is none of it, so the
-fields say what is special about it:
+some module has to know is in its entry: `check` asks for the form, `notes` for what describes an object, `quick` for
+what may leave a type without a value, `limits` for what may be out of reach, and `formats.tools` for where subschemas
+are.  A keyword that is not told to be any of this is none of it, so the fields say what is special about it:
 
     keyword             drafts    applies     says
     "allOf"             4 …       AS_PART     demanding, risky: its normal form may be out of bounds; describes
@@ -135,6 +134,9 @@ def _is_list_of_schemas(value: object) -> bool:
     return type(value) is list and len(value) > 0
 
 
+_NUMBER: dict[str, Any] = {"about": "number", "measures": True, "demanding": True}
+
+
 def _string(name: str, **more: Any) -> Keyword:
     return Keyword(name, "a string", OfKind(str), **more)
 
@@ -144,9 +146,7 @@ def _boolean(name: str, **more: Any) -> Keyword:
 
 
 def _bound(name: str, **more: Any) -> Keyword:
-    return Keyword(
-        name, "a number", OfKind(*NUMERIC), about="number", measures=True, demanding=True, **more
-    )
+    return Keyword(name, "a number", OfKind(*NUMERIC), **_NUMBER, **more)
 
 
 def _count(name: str, about: str, **more: Any) -> Keyword:
@@ -172,18 +172,10 @@ def _named_schemas(name: str, applies: Applies, **more: Any) -> Keyword:
     return Keyword(name, "an object of schemas", OfKind(dict), holds=Holds.MAP, applies=applies, **more)
 
 
-_CORE, _UNEVALUATED = KeywordGroup.CORE, KeywordGroup.UNEVALUATED
-_BOOLEAN_BOUND: dict[str, Any] = {
-    "expected": "true or false",
-    "fits": OfKind(bool),
-    "until": 4,
-    "about": "number",
-    "measures": True,
-    "demanding": True,
-}
-_ITEMS: dict[str, Any] = {"about": "array", "applies": Applies.INSIDE}
+_CORE, _APPLICATOR, _UNEVALUATED = KeywordGroup.CORE, KeywordGroup.APPLICATOR, KeywordGroup.UNEVALUATED
 _TYPE_NAMES = '", "'.join(TYPES)
 _NARROWING: dict[str, Any] = {"risky": True, "negating": True, "monotone": False}
+_REST: dict[str, Any] = {"applies": Applies.INSIDE, "rest": True}
 
 KEYWORDS: tuple[Keyword, ...] = (
     _string("$ref", group=_CORE, refers=True, describes=True, demanding=True),
@@ -197,18 +189,11 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword("type", f'one of "{_TYPE_NAMES}", or a list of them', _is_type),
     Keyword("enum", "a list of values", OfKind(list), measures=True, demanding=True),
     Keyword("const", "any value", lambda value: True, since=6, measures=True, demanding=True),
-    Keyword(
-        "multipleOf",
-        "a number greater than 0",
-        _is_positive,
-        about="number",
-        measures=True,
-        demanding=True,
-    ),
+    Keyword("multipleOf", "a number greater than 0", _is_positive, **_NUMBER),
     _bound("minimum"),
     _bound("maximum"),
-    Keyword("exclusiveMinimum", **_BOOLEAN_BOUND),
-    Keyword("exclusiveMaximum", **_BOOLEAN_BOUND),
+    _boolean("exclusiveMinimum", until=4, **_NUMBER),
+    _boolean("exclusiveMaximum", until=4, **_NUMBER),
     _bound("exclusiveMinimum", since=6),
     _bound("exclusiveMaximum", since=6),
     _count("minLength", "string", demanding=True),
@@ -216,36 +201,13 @@ KEYWORDS: tuple[Keyword, ...] = (
     _string("pattern", about="string", demanding=True),
     _string("format", group=KeywordGroup.FORMAT, about="string"),
     Keyword(
-        "items",
-        "a schema or a list of schemas",
-        OfKind(dict, bool, list),
-        KeywordGroup.APPLICATOR,
-        Holds.SCHEMA_OR_LIST,
-        until=2019,
-        **_ITEMS,
+        "items", "a schema or a list of schemas", OfKind(dict, bool, list), _APPLICATOR, Holds.SCHEMA_OR_LIST,
+        Applies.INSIDE, until=2019, about="array",
     ),
-    Keyword(
-        "items",
-        "a schema (an object, true or false)",
-        OfKind(dict, bool),
-        KeywordGroup.APPLICATOR,
-        Holds.SCHEMA,
-        since=2020,
-        rest=True,
-        instead='"prefixItems": [schema, …]',
-        **_ITEMS,
-    ),
+    _schema("items", about="array", since=2020, instead='"prefixItems": [schema, …]', **_REST),
     _schemas("prefixItems", Applies.INSIDE, about="array", since=2020),
-    _schema("additionalItems", Applies.INSIDE, about="array", rest=True, until=2019),
-    _schema(
-        "unevaluatedItems",
-        Applies.INSIDE,
-        group=_UNEVALUATED,
-        about="array",
-        rest=True,
-        since=2019,
-        **_NARROWING,
-    ),
+    _schema("additionalItems", about="array", until=2019, **_REST),
+    _schema("unevaluatedItems", group=_UNEVALUATED, about="array", since=2019, **_REST, **_NARROWING),
     _schema("contains", Applies.AS_PROBE, about="array", since=6, demanding=True, **_NARROWING),
     _count("minContains", "array", since=2019),
     _count("maxContains", "array", since=2019),
@@ -254,51 +216,25 @@ KEYWORDS: tuple[Keyword, ...] = (
     _boolean("uniqueItems", about="array"),
     _named_schemas("properties", Applies.INSIDE, about="object"),
     _named_schemas("patternProperties", Applies.INSIDE, about="object"),
-    _schema("additionalProperties", Applies.INSIDE, about="object", rest=True),
-    _schema(
-        "unevaluatedProperties",
-        Applies.INSIDE,
-        group=_UNEVALUATED,
-        about="object",
-        rest=True,
-        since=2019,
-        **_NARROWING,
-    ),
+    _schema("additionalProperties", about="object", **_REST),
+    _schema("unevaluatedProperties", group=_UNEVALUATED, about="object", since=2019, **_REST, **_NARROWING),
     _schema("propertyNames", Applies.AS_PROBE, about="object", since=6),
     Keyword(
-        "required",
-        "a list of strings",
-        _are_strings,
-        about="object",
-        demanding=True,
+        "required", "a list of strings", _are_strings, about="object", demanding=True,
         instead='"required": [name, …] beside "properties"',
     ),
     Keyword("dependentRequired", "an object of lists of strings", _are_string_lists, about="object", since=2019),
     Keyword(
-        "dependencies",
-        "an object of schemas or lists of strings",
-        _are_dependencies,
-        KeywordGroup.NONE,
-        Holds.SCHEMA_OR_STRINGS_MAP,
-        Applies.AS_CONDITION,
-        about="object",
-        until=7,
-        describes=True,
-        risky=True,
+        "dependencies", "an object of schemas or lists of strings", _are_dependencies, KeywordGroup.NONE,
+        Holds.SCHEMA_OR_STRINGS_MAP, Applies.AS_CONDITION, about="object", until=7, describes=True, risky=True,
     ),
     _named_schemas(
-        "dependentSchemas",
-        Applies.AS_CONDITION,
-        about="object",
-        since=2019,
-        describes=True,
-        risky=True,
-        negating=True,
+        "dependentSchemas", Applies.AS_CONDITION, about="object", since=2019, describes=True, risky=True, negating=True
     ),
     _count("minProperties", "object", demanding=True),
     _count("maxProperties", "object"),
     _schemas("allOf", Applies.AS_PART, describes=True, demanding=True, risky=True),
-    _schemas("anyOf", Applies.AS_BRANCH, describes=True, demanding=True),
+    _schemas("anyOf", Applies.AS_BRANCH, describes=True, demanding=True, risky=True),
     _schemas("oneOf", Applies.AS_BRANCH, describes=True, demanding=True, **_NARROWING),
     _schema("not", Applies.AS_CONDITION, demanding=True, **_NARROWING),
     _schema("if", Applies.AS_CONDITION, since=7, describes=True, demanding=True, **_NARROWING),
@@ -332,12 +268,9 @@ def applying(*ways: Applies, holds: Holds | None = None) -> tuple[str, ...]:
     >>> applying(Applies.AS_BRANCH), applying(Applies.INSIDE, holds=Holds.MAP)
     (('anyOf', 'oneOf'), ('properties', 'patternProperties'))
     """
-    forms = (
-        {holds, Holds.SCHEMA_OR_LIST} if holds in (Holds.SCHEMA, Holds.LIST) else {holds, Holds.SCHEMA_OR_STRINGS_MAP}
-    )
-    names = [
-        keyword.name for keyword in KEYWORDS if keyword.applies in ways and (holds is None or keyword.holds in forms)
-    ]
+    either = Holds.SCHEMA_OR_LIST if holds in (Holds.SCHEMA, Holds.LIST) else Holds.SCHEMA_OR_STRINGS_MAP
+    forms = Holds if holds is None else (holds, either)
+    names = [keyword.name for keyword in KEYWORDS if keyword.applies in ways and keyword.holds in forms]
     return tuple(dict.fromkeys(names))
 
 

@@ -118,29 +118,9 @@ def _keywords() -> dict[str, str]:
     return {keyword.lower(): keyword for draft in reversed(_DRAFTS) for keyword in draft.rules}
 
 
-@lru_cache(maxsize=64)
-def _as_long(length: int) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return the keywords, in small letters, that may be like a word of some length, each with its letters."""
-    return tuple(
-        (keyword, frozenset(keyword))
-        for keyword in _keywords()
-        if 2 * min(length, len(keyword)) >= _LIKE * (length + len(keyword))
-    )
-
-
 def _nearest(word: str) -> str | None:
-    """Return the keyword that a word is like; letters that only one of the two has are not matched.
-
-    20 µs, 50 without looking at letters first; many documents have words of their own.
-    """
-    small, letters = word.lower(), frozenset(word.lower())
-    perhaps = [
-        keyword
-        for keyword, others in _as_long(len(small))
-        if 2 * min(len(small) - len(letters - others), len(keyword) - len(others - letters))
-        >= _LIKE * (len(small) + len(keyword))
-    ]
-    near = difflib.get_close_matches(small, perhaps, n=1, cutoff=_LIKE) if perhaps else ()
+    """Return the keyword that a word is like."""
+    near = difflib.get_close_matches(word.lower(), _keywords(), n=1, cutoff=_LIKE)
     return _keywords()[near[0]] if near else None
 
 
@@ -176,15 +156,13 @@ _ALWAYS, _UNIONS = frozenset({"allOf"}), frozenset({"anyOf", "oneOf"})
 _DESCRIBING = OTHER_KEYS | _UNIONS | _NAMED | _PATTERNS | {"if", "dependencies", "dependentSchemas", "const"}
 _MAPS = named(lambda keyword: keyword.holds in (Holds.MAP, Holds.SCHEMA_OR_STRINGS_MAP))
 _REQUIRING = ("dependentRequired", "dependencies")
-_LOOKED_AT = named(lambda keyword: bool(keyword.holds)).union(_REQUIRING)
-_NO_NAMES: dict[str, Any] = {}
 
 _Placed: TypeAlias = tuple[dict[str, Any], Where]
 
 
 def undescribed(library: Library, resource: Resource) -> tuple[Note, ...]:
     """Return notes of the keys that are required and that no schema describes which applies to the same value."""
-    if not _ask_for_more(library):
+    if not library.undescribed:
         return ()
     requiring = ("required", *[word for word in _REQUIRING if word in resource.dialect.rules])
     found: dict[tuple[str, Where], None] = {}
@@ -264,32 +242,6 @@ def _required(schema: dict[str, Any], requiring: Iterable[str]) -> Iterator[tupl
         for keys in (value,) if word == "required" else value.values() if value else ():
             for key in keys if type(keys) is not dict else ():
                 yield word, key
-
-
-def _ask_for_more(library: Library) -> bool:
-    """Say whether some schema that has been checked requires keys that it does not describe itself."""
-    stack: list[Any] = [known.root for known in library.resources.values()]
-    met, checked = set[int](), library.outer
-    while stack:
-        schema = stack.pop()
-        place = id(schema)
-        if type(schema) is not dict or place in met or place not in checked:
-            continue
-        met.add(place)
-        described = schema.get("properties", _NO_NAMES)
-        if any(key not in described for key in schema.get("required", ())):
-            return True
-        for word in _LOOKED_AT.intersection(schema):
-            value = schema[word]
-            if word in _REQUIRING:
-                return True
-            if type(value) is list:
-                stack += value
-            elif word in _MAPS and type(value) is dict:
-                stack += value.values()
-            else:
-                stack.append(value)
-    return False
 
 
 def _below(library: Library, schema: dict[str, Any], where: Where, words: frozenset[str]) -> list[_Placed]:

@@ -62,11 +62,9 @@ class Padded(NamedTuple):
 
     data: bytes
     gap: State
-    after: bool  # a gap may also follow
 
     def expand(self) -> Edges:
-        rest: State = Optional(self.gap) if self.after else END
-        bare = Bytes(self.data, rest)
+        bare = Bytes(self.data, Optional(self.gap))
         return Edges(ranges=bare.expand().ranges, calls=((self.gap, bare),))
 
 
@@ -87,16 +85,6 @@ class Called(NamedTuple):
 
     def expand(self) -> Edges:
         return Edges(calls=((self.callee, END),))
-
-
-class Followed(NamedTuple):
-    """Bytes, then an optional gap."""
-
-    data: bytes
-    gap: State
-
-    def expand(self) -> Edges:
-        return Bytes(self.data, Optional(self.gap)).expand()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +200,7 @@ def separators(
     if longest == 0:
         return Separators(Bytes(b",", END), Bytes(colon, END), None)
     gap = Text(Quoting.RAW, repeat(char_class(ranges), 1, longest))
-    return Separators(Followed(b",", gap), Padded(colon, gap, after=True), gap)
+    return Separators(Bytes(b",", Optional(gap)), Padded(colon, gap), gap)
 
 
 def spelled(text: str, specials: Collection[str], then: State) -> State:
@@ -296,19 +284,14 @@ def json(whitespace: Whitespace, spelling: str, longest: int = LONGEST_GAP, avoi
     """
     check_spelling(spelling, avoid)
     between = separators(whitespace, _JSON_BLANKS, b":", b": ", longest)
-    strings = (
-        Quoting.JSON
-        if spelling == "any"
-        else MarkerSafe(Quoting.JSON_CANONICAL, avoid)
-        if avoid
-        else Quoting.JSON_CANONICAL
-    )
+    free = spelling == "any"
+    strings = Quoting.JSON if free else MarkerSafe(Quoting.JSON_CANONICAL, avoid) if avoid else Quoting.JSON_CANONICAL
     return Punctuation(
         null=b"null",
         false=b"false",
         true=b"true",
         strings=strings,
-        numbers=JSON_NUMBERS if spelling == "any" else CANONICAL_NUMBERS,
+        numbers=JSON_NUMBERS if free else CANONICAL_NUMBERS,
         comma=between.comma,
         gap=between.gap,
         keys=KeySpelling(strings, between.colon),

@@ -528,13 +528,7 @@ def check_names(conj: Conj) -> None:
 
     Raises: SchemaError: for the first of them.
     """
-    for shape in normalise(conj).objects:
-        for name, part in shape.named:
-            because = None if is_never(part) else why_no_tag(name)
-            if because is not None:
-                raise SchemaError(
-                    f"parameter {name!r} cannot be the name of a tag", where="#/properties", because=because,
-                    instead="rename the parameter, or use a format that writes arguments in JSON")
+    _check_members(normalise(conj).objects, why_no_tag, "the name of a tag")
 
 
 def check_arguments(conj: Conj) -> None:
@@ -545,17 +539,18 @@ def check_arguments(conj: Conj) -> None:
     shapes = normalise(conj).objects
     if not shapes:
         raise SchemaError(
-            "keyword arguments cannot be written",
-            where="#",
-            because="the schema allows no object",
-            instead='"type": "object"',
-        )
+            "keyword arguments cannot be written", where="#", because="the schema allows no object",
+            instead='"type": "object"')
+    _check_members(shapes, why_no_argument, "a keyword argument")
+
+
+def _check_members(shapes: tuple[ObjectShape, ...], why_not: Callable[[str], str | None], what: str) -> None:
     for shape in shapes:
-        for name, value in shape.named:
-            because = None if is_never(value) else why_no_argument(name)
+        for name, part in shape.named:
+            because = None if is_never(part) else why_not(name)
             if because is not None:
                 raise SchemaError(
-                    f"parameter {name!r} cannot be a keyword argument", where="#/properties", because=because,
+                    f"parameter {name!r} cannot be {what}", where="#/properties", because=because,
                     instead="rename the parameter, or use a format that writes arguments in JSON")
 
 
