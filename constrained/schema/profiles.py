@@ -28,6 +28,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from constrained.python_types import BASE64
 from constrained.schema.reading.keywords import Applies, Holds, applying
 
 PROFILES: dict[str, dict[str, Any]] = {
@@ -52,9 +53,8 @@ _HOLDING = frozenset({*_OWN, *_LISTS, *_MAPS})
 _LISTED = frozenset({"enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "not", "allOf", "anyOf", "oneOf", "if"})
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])"
 _CLOCK = r"\d\d:\d\d:[0-5]\d(?:\.\d{1,6})?"
-_B64, _FOURTH = "[A-Za-z0-9+/]", "AEIMQUYcgkosw048"  # of the 64 those whose last two bits are 0
 PATTERNS = {
-    "byte": rf"^(?:{_B64}{{4}})*(?:{_B64}[AQgw]==|{_B64}{{2}}[{_FOURTH}]=)?$",  # RFC 4648 §4
+    "byte": BASE64,
     "date": rf"^{_YEAR}-\d\d-\d\d$",
     "date-time": rf"^{_YEAR}-\d\d-\d\dT{_CLOCK}(?:Z|[+-]\d\d:\d\d)$",
     "time": rf"^{_CLOCK}(?:Z|[+-]\d\d:\d\d)$",
