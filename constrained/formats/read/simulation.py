@@ -46,7 +46,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.formats.payload import Fault
@@ -274,6 +274,7 @@ MOST_SETS = 5_000  # that simulations over one network keep
 _MOST_CLOSED = 100_000  # nodes that one character may lead to
 MOST_STEPS = 512  # that a set keeps
 _LONGEST = 64  # characters that are looked up at once
+_NOTHING: Outcomes = ()
 
 
 class Beyond(Exception):
@@ -341,21 +342,19 @@ class Transition(NamedTuple):
     readers: tuple[Any, ...] | None
     acts: bool
 
-    def marked(self, trails: list[Trail | None], place: int, readers: list[Ahead]) -> list[Trail | None]:
-        """Return the marks of the next set, of a step that begins at a place."""
-        if self.taken is None:
-            return trails
-        pool = trails.copy()
-        for parent, mark, behind, data in self.made:
-            data = readers[data].value if type(data) is int else data
-            pool.append(Trail(pool[parent], mark, place + behind, data))
-        return [pool[number] for number in self.taken]
-
-    def passed(self, readers: list[Ahead]) -> list[Ahead]:
-        """Return the readers of the next set."""
-        if self.readers is None:
-            return readers
-        return [readers[reader] if type(reader) is int else Ahead(reader) for reader in self.readers]
+    def applied(
+        self, trails: list[Trail | None], place: int, readers: list[Ahead]
+    ) -> tuple[list[Trail | None], list[Ahead]]:
+        """Return the marks and the readers of the next set, of a step that begins at a place."""
+        if self.taken is not None:
+            pool = trails.copy()
+            for parent, mark, behind, data in self.made:
+                data = readers[data].value if type(data) is int else data
+                pool.append(Trail(pool[parent], mark, place + behind, data))
+            trails = [pool[number] for number in self.taken]
+        if self.readers is not None:
+            readers = [readers[reader] if type(reader) is int else Ahead(reader) for reader in self.readers]
+        return trails, readers
 
 
 class Closure(NamedTuple):
@@ -761,7 +760,7 @@ class Simulation:
         character there, if anything.
         """
         current, readers, origin, begun = self._set, self._readers, self.place - at, at
-        moves, outcomes = 0, cast(Outcomes, ())
+        moves, outcomes = 0, _NOTHING
         start, since, acts = current, at, list[tuple[int, Transition]]()  # of the stretch, and its steps with marks
         while at < end:
             stop = min([ahead.reach(text, at, end, origin) for ahead in readers]) if current.readers else end
@@ -779,7 +778,7 @@ class Simulation:
             stretch = current.stretches.get(text[at : at + 2])
             if stretch is not None and text.startswith(stretch[0], at):
                 if stretch[1].acts:
-                    readers = self._acted(stretch[1], origin + at, readers)
+                    self._trails, readers = stretch[1].applied(self._trails, origin + at, readers)
                 at, current, moves = at + len(stretch[0]), stretch[1].then, moves + 1
                 start, since, acts = current, at, []
                 continue
@@ -792,7 +791,7 @@ class Simulation:
             if step is None:
                 break
             if step.acts:  # (most do not)
-                readers = self._acted(step, origin + at, readers)
+                self._trails, readers = step.applied(self._trails, origin + at, readers)
                 acts.append((at - since, step))
             current, moves, at, outcomes = step.then, moves + 1, at + 1, ()
             if current.readers or current.deep or start.readers:
@@ -810,15 +809,11 @@ class Simulation:
         if len(start.stretches) >= MOST_STEPS:
             return
         sources = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in start.shapes}]
-        trails, readers = list[Trail | None](sources), tuple[Any, ...]()
+        trails = list[Trail | None](sources)
         for at, step in acts:
-            trails, readers = step.marked(trails, at, []), step.readers or ()
-        start.stretches[text[:2]] = text, step_of(start, sources, then, [*readers], trails, 0)
-
-    def _acted(self, step: Transition, place: int, readers: list[Ahead]) -> list[Ahead]:
-        """Go on with the marks behind a step; return the readers behind it."""
-        self._trails = step.marked(self._trails, place, readers)
-        return step.passed(readers)
+            trails, _ = step.applied(trails, at, [])
+        readers = acts[-1][1].readers if then.readers else None
+        start.stretches[text[:2]] = text, step_of(start, sources, then, [*(readers or ())], trails, 0)
 
     def _cut(self, deep: Set) -> Set:
         """Go on with as much below the bottom of the stacks of a set as can be."""
@@ -869,7 +864,8 @@ class Simulation:
             spend(100)
             step = self._learned(current.tokens, name, current, lambda slow, before: slow.by_token(before, name))
         if step is not None:
-            self._set, self._readers = step.then, self._acted(step, self.place, self._readers)
+            self._set = step.then
+            self._trails, self._readers = step.applied(self._trails, self.place, self._readers)
             if step.then.deep:
                 self._cut(step.then)
             self.place += len(name)
