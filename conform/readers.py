@@ -226,7 +226,8 @@ VLLM = {  # its names of the readers of calls and of thoughts
 }  # fmt: skip
 
 
-FRAMED = ("kimi-k3", "muse-glimmer", "inkling")  # answers stand in frames, which the readers of thoughts take away
+# Their answers stand in frames, which the readers of thoughts take away.
+FRAMED = ("kimi-k3", "muse-glimmer", "inkling", "ernie-4.5")
 
 
 def _vllm(settings: Settings) -> Read:

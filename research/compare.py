@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.engine.compiled import compile_grammar
-from constrained.engine.plain import Config, Frame, PlainKernel, TextAt, frames
+from constrained.engine.plain import UTF8, Config, Frame, PlainKernel, TextAt, clip, frames
 from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.machine import END, State
 from constrained.work import metered, spend, working_on
@@ -236,6 +236,7 @@ class _Terms:
         self._rows: dict[State | TextAt, npt.NDArray[np.int32]] = {}
         self._targets: list[State | TextAt] = []
         self._numbers: dict[State | TextAt, int] = {}
+        self._inside: dict[object, State | TextAt] = {}  # how a text goes on inside a character → where it does first
 
     def ends(self, term: Term) -> bool:
         return self._kernel.is_final(self._state(term))
@@ -279,9 +280,12 @@ class _Terms:
         return row
 
     def _number(self, target: State | TextAt) -> int:
-        number = self._numbers.setdefault(target, len(self._targets))
-        if number == len(self._targets):
-            self._targets.append(target)
+        number = self._numbers.get(target)
+        if number is None:
+            alike = self._inside.setdefault(_goes_on(target), target)
+            number = self._numbers[target] = self._numbers.setdefault(alike, len(self._targets))
+            if number == len(self._targets):
+                self._targets.append(target)
         return number
 
     def _ended(self, configs: list[Config]) -> Term:
@@ -300,6 +304,18 @@ class _Terms:
                 if after is not None:
                     work.append((after, frame.parent))
         return frozenset(kept)
+
+
+def _goes_on(target: State | TextAt) -> object:
+    """Return what positions inside a character have alike that lead to the same by the same bytes; others are such
+    alone.
+    """
+    if not isinstance(target, TextAt) or target.place != UTF8 or target.spelling.guarded:
+        return target
+    first, edges = target.value << 6 * target.left, [*target.language.edges()]
+    spend(1 + len(edges))
+    parts = [(a - first, b - first, to) for low, high, to in edges for a, b in clip(target.pending(), low, high)]
+    return target.spelling, target.left, tuple(parts)
 
 
 class _Alike:

@@ -165,6 +165,25 @@ def test_recursive_languages_are_compared(one, two, word):
         assert found.pairs < 200
 
 
+STRINGS = r"""
+start: "[" (start ("," start)*)? "]" | STRING
+STRING: /"[^"\\]*"/
+"""
+OTHERWISE = r"""
+start: "[" "]" | "[" rest "]" | STRING
+rest: start | start "," rest
+STRING: "\"" CHARACTERS "\"" | "\"\""
+CHARACTERS: /[^"\\]+/
+"""
+
+
+def test_characters_of_several_bytes_are_no_states_apart():
+    one, two = (constraint_of(c.Grammar.from_lark(text)) for text in (STRINGS, OTHERWISE))
+    found = one.language_equal(two)
+    assert found and found.complete and found.pairs < 40
+    assert one.language_equal(constraint_of(c.Grammar.from_lark(OTHERWISE.replace("]+/", "é]+/")))).word == '"é"'.encode()
+
+
 def test_what_the_work_does_not_settle_holds_up_to_a_length():
     one, two = (c.compile(c.Grammar.from_lark(text), BYTES, max_work=50_000) for text in (LISTS, LISTS + ' | "[[[]]]"'))
     found = one.language_equal(two)
