@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.engine.compiled import compile_grammar
-from constrained.engine.plain import UTF8, Config, Frame, PlainKernel, TextAt, clip, frames
+from constrained.engine.plain import UTF8, Config, Frame, PlainKernel, TextAt, frames
+from constrained.engine.spelling import clip
 from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.machine import END, State
 from constrained.work import metered, spend, working_on
