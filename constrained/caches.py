@@ -36,13 +36,13 @@ MOST_BYTES = 1 << 24  # charged when a compile begins, and again by each operati
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PARTS, _FEW_PARTS = 512, 16  # steps of letting go when an operation begins, and one that somebody waits for: 0.3 µs
-_PART = 256  # bytes charged by the last operation for one step more, so that all is gone before the next is forgotten
+_PART = 512  # bytes charged by the last mask or step for one step more, so that all is gone before more is forgotten
 
 _forgetters: list[Callable[[], None]] = []
 _leavers: list[Callable[[int], bool]] = []
 _leaving = False  # whether something forgotten is still there
 _held = 0
-_held_before = 0  # when the last operation began
+_held_before = 0  # when the last mask or step began
 _most = MOST_BYTES  # that may be held until the operation has ended
 _unreturned = 0  # what was charged since free memory was returned last, and forgotten
 
@@ -76,7 +76,7 @@ def begin(*, hurried: bool = False) -> None:
     _most = MOST_BYTES + _held
     if _leaving:
         _let_go((_FEW_PARTS if hurried else _PARTS) + max(0, _held - _held_before) // _PART)
-    _held_before = _held
+    _held_before = _held if hurried else sys.maxsize  # a compile's charge is not the first mask's to pay
 
 
 def clear(*, give_back: bool = True) -> None:
