@@ -240,14 +240,14 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 def _signature(function: Mapping[str, Any]) -> str:
-    kinds = {name: _signed(value) for name, value in properties_of(function.get("parameters")).items()}
+    properties = properties_of(function.get("parameters"))
+    kinds = {name: _signed(value) for name, value in properties.items()}
     text = f"{function['name']}({', '.join(f'{name}: {kind}' for name, kind in kinds.items())})"
     text += f" - {_described(function)}\n\n"
     if kinds:
         text += "    Args:\n"
-    for name, value in properties_of(function.get("parameters")).items():
-        text += f"        {name}({kinds[name]}): {str(value.get('description') or '').strip()}"
-    return text
+    told = {name: str(value.get("description") or "").strip() for name, value in properties.items()}
+    return text + "".join([f"        {name}({kinds[name]}): {said}" for name, said in told.items()])
 
 
 def _signed(schema: Any) -> str:

@@ -312,6 +312,10 @@ def write_keywords(arguments: Mapping[str, object], avoid: tuple[str, ...] = ())
     return "(" + ", ".join(f"{name}={_written(value, _PYTHON, avoid)}" for name, value in arguments.items()) + ")"
 
 
+# what most values are stands first: an abstract class takes 0.3 µs to say what an instance is
+_SCALARS, _MAPPINGS = (str, int, float), (dict, Mapping)
+
+
 def _written(value: object, surface: _Codec, avoid: tuple[str, ...]) -> str:
     """Return the text of a value.  Raises: SchemaError: it is none of JSON's."""
     pieces: list[str] = []
@@ -320,12 +324,12 @@ def _written(value: object, surface: _Codec, avoid: tuple[str, ...]) -> str:
     item: Any = value
     while True:
         spend()
-        if isinstance(item, (dict, list, tuple, Mapping)):
+        if not isinstance(item, _SCALARS) and isinstance(item, (dict, list, tuple, Mapping)):
             if id(item) in inside:
                 raise _not_json("it holds itself")
             inside.add(id(item))
-            pieces.append("{" if isinstance(item, Mapping) else "[")
-            open_.append((iter(item.items() if isinstance(item, Mapping) else item), item))
+            pieces.append("{" if isinstance(item, _MAPPINGS) else "[")
+            open_.append((iter(item.items() if isinstance(item, _MAPPINGS) else item), item))
         else:
             pieces.append(_leaf(item, surface, avoid))
         while open_:
@@ -334,13 +338,13 @@ def _written(value: object, surface: _Codec, avoid: tuple[str, ...]) -> str:
             if entry is not _NO_MORE:
                 break
             inside.remove(id(container))
-            pieces.append("}" if isinstance(container, Mapping) else "]")
+            pieces.append("}" if isinstance(container, _MAPPINGS) else "]")
             open_.pop()
         else:
             return "".join(pieces)
         if pieces[-1] not in ("{", "["):
             pieces.append(surface.comma)
-        if isinstance(container, Mapping):
+        if isinstance(container, _MAPPINGS):
             key, entry = entry
             if not isinstance(key, str):
                 raise _not_json(f"the key {key!r} is no string")

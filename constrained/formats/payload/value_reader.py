@@ -63,6 +63,7 @@ class Tree:
             self.containers[-1][self.keys[-1]] = value
 
     def open(self, container: Any) -> None:
+        spend(2)
         self.put(container)
         self.containers.append(container)
         self.keys.append(None)

@@ -72,14 +72,20 @@ class PatternState:
 
     def after(self, text: str) -> PatternState | None:
         """Return the state behind a text; None where it is no beginning of what the pattern describes."""
-        found: PatternState | None = self
-        for char in text:
-            found = found.step(char) if found is not None else None
+        found, at, steps = self, 0, 0
+        while at < len(text):
+            then = found.step(text[at])
+            if then is None:
+                return None
+            at, steps = at + 1, steps + 1
+            if then is found and (run := self._patterns.run(found.stays).match(text, at)) is not None:
+                at = run.end()
+            found = then
+        spend((steps >> 1) + (len(text) >> 8))
         return found
 
     def reads(self, text: str) -> bool:
         """Return whether a whole text is one that the pattern describes."""
-        spend(len(text) >> 3)
         state = self.after(text)
         return state is not None and state.accepts
 
