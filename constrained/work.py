@@ -24,9 +24,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import ref
 
 import constrained.caches as caches
@@ -278,6 +278,19 @@ else:
         thread, look=_look, nearby=PlainBudget.spend_nearby, placed=PlainBudget.placed, now=time.monotonic,
         defaults=(MAX_WORK, MORE_WORK), check=CHECK,
     )
+
+
+Item = TypeVar("Item")
+
+
+def frozen_in_turns(items: Collection[Item]) -> frozenset[Item]:
+    """As `frozenset`: many are entered one by one, see `sorted_in_turns`."""
+    if len(items) <= PIECE:
+        return frozenset(items)
+    found = set[Item]()
+    for item in items:
+        found.add(item)
+    return frozenset(found)
 
 
 def sorted_in_turns(found: Iterable[SupportsRichComparisonT]) -> list[SupportsRichComparisonT]:

@@ -200,7 +200,11 @@ cdef class Languages:
         cdef int i = 0, total = 0, count
         cdef LiteralTexts entry
         cdef Py_UCS4 character
-        points = sum(map(len, texts))
+        cdef str text_
+        cdef size_t points = 0
+        for text_ in texts:
+            points += len(text_)
+            work(self.meter, LISTED)
         if points + len(texts) >= MOST_ITEMS:
             raise LimitExceeded("a set of texts is too large", because=f"it has {points:,} characters",
                                 instead="fewer or shorter texts, or a pattern")
@@ -215,14 +219,13 @@ cdef class Languages:
         self.set_count += 1
         while len(self.set_objects) < self.set_count:
             self.set_objects.append(texts)
-        cdef str text_
         for text_ in texts:
             entry.offset[i] = total
             for character in text_:
                 entry.points[total] = <int32_t>character
                 total += 1
             i += 1
-            work(self.meter, LISTED + <int>len(text_))
+            work(self.meter, <int>len(text_))
         entry.offset[count] = total
         self.set_ids[id(texts)] = (texts, self.set_count - 1)
         return self.set_count - 1

@@ -54,7 +54,7 @@ from constrained.schema.values import (
     Value,
     negation,
 )
-from constrained.work import sorted_in_turns, spend
+from constrained.work import frozen_in_turns, sorted_in_turns, spend
 
 if TYPE_CHECKING:
     from constrained.machine import State
@@ -598,7 +598,7 @@ class ObjectMachine:
         for at, name in enumerate(self.names):  # not in one call of C, as 100,000 keys take as long as a turn
             self.index[name] = at
         self.required = mask_of(map(self.index.__getitem__, shape.required), len(self.names)) if shape.required else 0
-        self.special = frozenset(self.names)
+        self.special = frozen_in_turns(self.names)
         self._most = shape.max
         self.counts_to = shape.min if shape.max is None else shape.max
 
@@ -620,8 +620,10 @@ class ObjectMachine:
         never, count = self.values.never, len(self.conjs)
         dead = []
         for at, conj in enumerate(self.conjs):  # a comprehension is a call of Python
-            if conj and never(conj):
-                dead.append(at)
+            if conj:
+                spend()
+                if never(conj):
+                    dead.append(at)
         return (1 << count) - 1 ^ (mask_of(dead, count) if dead else 0)
 
     @once
@@ -698,6 +700,7 @@ class ObjectMachine:
         ahead = self.ahead(at)
         needed = self.required & ~at.written
         if self.values.ordered and needed:
+            spend(len(self.names) >> 9)
             ahead &= ~self.order.behind(self.order.nearest(needed) + 1)
         if self._most is not None and at.size + needed.bit_count() >= self._most:
             ahead &= needed

@@ -39,7 +39,7 @@ from constrained.schema.values import (
     Present,
     negation,
 )
-from constrained.work import sorted_in_turns, spend
+from constrained.work import frozen_in_turns, sorted_in_turns, spend
 
 if TYPE_CHECKING:
     from constrained.schema.reading.document import Node
@@ -413,7 +413,7 @@ def shape(sketch: ObjectSketch, node: Node, never: Never) -> ObjectShape | None:
         and sketch.max < max(sketch.min, len(required))
     ):
         return None
-    return ObjectShape(tuple(named.items()), frozenset(required), cells, sketch.min, sketch.max, tuple(clauses))
+    return ObjectShape(tuple(named.items()), frozen_in_turns(required), cells, sketch.min, sketch.max, tuple(clauses))
 
 
 def decided(sketch: ObjectSketch, node: Node) -> tuple[dict[str, Conj], Cells]:
@@ -441,7 +441,8 @@ def _names(sketch: ObjectSketch) -> dict[str, None]:
     names = {**dict.fromkeys(sketch.named), **sketch.required}
     for keys, _ in sketch.regions:
         if not keys.names <= names.keys():
-            names.update(dict.fromkeys(sorted_in_turns(keys.names)))
+            for name in sorted_in_turns(keys.names):
+                names[name] = None
     for clause in sketch.clauses:
         for part in clause:
             if isinstance(part, HasIn):

@@ -67,14 +67,17 @@ def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
     required = shape.required
     if not required and not shape.min and not shape.clauses:
         return True
-    named = dict(shape.named)
-    if False in [ask(named[key]) for key in required]:  # having asked every question
+    spend(len(required))
+    if False in [ask(conj) for key, conj in shape.named if key in required]:  # having asked every question
         return False
+    if not shape.clauses and len(required) >= shape.min:
+        return True
+    named = dict(shape.named)
     if shape.clauses:
         first = _first_choice(shape, named, ask)
         return first is not None and _fits(shape, first, ask) or any(
             _fits(shape, choice, ask) for choice in _object_choices(shape, named, ask))
-    return len(shape.required) >= shape.min or _has_keys(shape, named, frozenset(), ask)
+    return _has_keys(shape, named, frozenset(), ask)
 
 
 class _Selection:

@@ -175,6 +175,7 @@ def undescribed(library: Library, resource: Resource) -> tuple[Note, ...]:
         if OTHER_KEYS.isdisjoint(words):
             found.update(dict.fromkeys(_missing(group, requiring)))
         for inner in (*_members(library, group), *_alternatives(library, _together(library, parts, resource, _ALWAYS))):
+            spend()
             ids = frozenset([id(part) for part, _ in inner])
             if ids not in met:
                 met.add(ids)

@@ -7,13 +7,13 @@ exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from constrained import regex
 from constrained.caches import cached
 from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
-from constrained.work import spend
+from constrained.work import frozen_in_turns, spend
 
 
 @dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes three times as long to make
@@ -115,10 +115,10 @@ def is_spelled(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def finite(texts: Iterable[str]) -> Texts:
+def finite(texts: Collection[str]) -> Texts:
     """Return a finite set; texts that cannot be spelled are left out."""
-    found = frozenset(texts)
-    if not all(map(str.isascii, found)):
+    found = frozen_in_turns(texts)
+    if False in [text.isascii() for text in found]:
         found = frozenset(filter(is_spelled, found))
     return Texts(only=found) if found else NO_TEXT
 
