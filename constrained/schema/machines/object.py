@@ -368,12 +368,14 @@ class Clauses:
 
     def _ways(self, clause: Clause, deniable: int, ahead: int) -> int:
         """Return how many obligations of a clause are not ruled out by the keys that may be absent, and may come."""
-        index = self._machine.index
+        index, ways = self._machine.index, 0
         spend(1 + (len(clause) >> 2))
-        return sum([
-            isinstance(part, HasOther) or (deniable if isinstance(part, Absent) else ahead) >> index[part.key] & 1
-            for part in clause
-        ])
+        for part in clause:
+            if isinstance(part, (HasNamed, Absent, Present)):
+                ways += (deniable if isinstance(part, Absent) else ahead) >> index[part.key] & 1
+            else:
+                ways += 1
+        return ways
 
     def _choices(self, clause: Clause, at: ObjectPosition, chosen: Chosen) -> Iterator[Chosen]:
         """Yield the ways to meet a clause."""
