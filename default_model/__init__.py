@@ -16,6 +16,7 @@ Refused: a downloaded tiny model; tests run offline.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
@@ -92,10 +93,12 @@ def load_tokenizer(*, chat: bool = False) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def prompt_of(tokenizer: Any, question: str, tools: list[Any], format: str) -> str:
-    """Return the text that the trained model continues with a call in a chat format.
+def prompt_of(tokenizer: Any, question: str, tools: list[Any], format: str, told: Sequence[Any] = ()) -> str:
+    """Return the text that the trained model continues with a turn in a chat format: a call, or behind its result a
+    sentence.
 
-    tools: definitions as OpenAI has them; names of tools that a format brings along, which take a query.
+    tools: definitions as OpenAI has them; names of tools that a format brings along, which take a query.  told:
+    messages that follow the question, as OpenAI has them.
     """
     query = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
     listed = [
@@ -103,7 +106,7 @@ def prompt_of(tokenizer: Any, question: str, tools: list[Any], format: str) -> s
         for tool in tools
     ]
     text: str = tokenizer.apply_chat_template(
-        [{"role": "user", "content": question}], tools=listed, format=format, tokenize=False
+        [{"role": "user", "content": question}, *told], tools=listed, format=format, tokenize=False
     )
     return text
 

@@ -9,6 +9,7 @@ that were held out. Of each turn is counted, with 95 % intervals (Wilson):
     read     the format's parser reads a call
     valid    the call names one of the tools, and its arguments fit the tool's schema
     right    it is the call that was asked for: same tool, same arguments
+    told     after that call and its result, any turn being allowed, the sentence that it was trained to say
 
 A turn that is not finished within 260 tokens counts as none of them, and is counted apart.  Numbers of the shipped
 weights: CARD.md.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from .questions import Example, draw, is_ambiguous
 
 MOST = 260  # tokens of a turn
 SHORT = ("interpreter", "text_before_call")  # options that are off: what a question asks for is one call
-MEASURES = ("read", "valid", "right")
+MEASURES = ("read", "valid", "right", "told")
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class Tally:
     read: int = 0
     valid: int = 0
     right: int = 0
+    told: int = 0
 
     def __iadd__(self, other: Tally) -> Tally:
         for name in self.__slots__:
@@ -78,26 +80,33 @@ class Exam:
         self.vocabulary = Vocabulary.from_tokenizer(self.tokenizer, size=self.model.config.vocab_size)
         self._count, self._seed, self._temperature = count, seed, temperature
 
-    def sit(self, name: str) -> dict[tuple[bool, bool], Tally]:
-        """Return what came of one format's questions: (tools held out?, with the grammar?) → tally."""
+    def sit(self, name: str) -> dict[tuple[bool, bool], list[Tally]]:
+        """Return what came of one format's questions: (tools held out?, with the grammar?) → a tally of each, in the
+        same order without and with.
+        """
         chat, chance = ChatFormat.load(name), random.Random(f"{self._seed} {name}")
         own = chat.definition.payload is None
         asked = [(held, self._clear(chat, chance, held, own)) for held in (False, True) for _ in range(self._count)]
         found = {}
         for constrained in (False, True):
-            turns = self._turns(chat, [example for _, example in asked], constrained)
+            examples = [example for _, example in asked]
+            calls, answers = (self._turns(chat, examples, constrained, told) for told in (False, True))
             for held in (False, True):
-                found[held, constrained] = tally = Tally()
-                for (is_held, example), ids in zip(asked, turns, strict=True):
-                    if is_held == held:
-                        tally += self._judged(chat, example, ids)
+                found[held, constrained] = [
+                    self._judged(chat, example, call, answer)
+                    for (is_held, example), call, answer in zip(asked, calls, answers, strict=True) if is_held == held
+                ]
         return found
 
-    def _turns(self, chat: ChatFormat, examples: Sequence[Example], constrained: bool) -> list[list[int]]:
-        prompts = [prompt_of(self.tokenizer, example.question, example.tools, chat.name) for example in examples]
+    def _turns(self, chat: ChatFormat, examples: Sequence[Example], constrained: bool, told: bool) -> list[list[int]]:
+        prompts = [
+            prompt_of(self.tokenizer, example.question, example.tools, chat.name, example.called() if told else ())
+            for example in examples
+        ]
         encoded = self.tokenizer(prompts, return_tensors="pt", padding=True, add_special_tokens=False)
         stop = [self.vocabulary.special[token] for token in chat.stop] + list(self.vocabulary.stop)
-        processors = [logits_processor([self.constraint(chat, example) for example in examples])] if constrained else []
+        choice_of_tools = "auto" if told else "required"
+        constraints = [self.constraint(chat, example, choice_of_tools) for example in examples] if constrained else []
         choice = (
             {"do_sample": True, "temperature": self._temperature, "top_k": 0}
             if self._temperature
@@ -109,16 +118,16 @@ class Exam:
                 **encoded,
                 **choice,
                 max_new_tokens=MOST,
-                logits_processor=processors,
+                logits_processor=[logits_processor(constraints)] if constrained else [],
                 eos_token_id=stop,
                 pad_token_id=self.tokenizer.pad_token_id,
             )
         return [_until(row, stop) for row in output[:, encoded["input_ids"].shape[1] :].tolist()]
 
-    def constraint(self, chat: ChatFormat, example: Example) -> Constraint:
+    def constraint(self, chat: ChatFormat, example: Example, tool_choice: str = "required") -> Constraint:
         options: dict[str, Any] = {option: False for option in SHORT if option in chat.definition.options}
         grammar = chat.grammar(
-            example.tools, tool_choice="required", parallel_tool_calls=False, reasoning="none", **options
+            example.tools, tool_choice=tool_choice, parallel_tool_calls=False, reasoning="none", prompt="", **options
         )
         return compile(grammar, self.vocabulary)
 
@@ -135,18 +144,20 @@ class Exam:
             if not is_ambiguous(example):
                 return example
 
-    def _judged(self, chat: ChatFormat, example: Example, ids: list[int]) -> Tally:
-        """Return what one turn is; None of the measures for one that was cut."""
+    def _judged(self, chat: ChatFormat, example: Example, ids: list[int], answer: list[int]) -> Tally:
+        """Return what a call and an answer are; a call that was cut counts as none of the measures."""
+        said = self._parsed(chat, answer, example.tools)
+        told = int(said is not None and not said.tool_calls and said.content == example.answer)
         if ids[-1] not in [self.vocabulary.special[token] for token in chat.stop]:
-            return Tally(turns=1)
+            return Tally(turns=1, told=told)
         read, valid = self._parsed(chat, ids, None), self._parsed(chat, ids, example.tools)
         calls = valid.tool_calls if valid is not None else []
         right = len(calls) == 1 and (calls[0].name, calls[0].arguments) == (example.name, example.arguments)
-        return Tally(1, 1, int(read is not None and bool(read.tool_calls)), int(bool(calls)), int(right))
+        return Tally(1, 1, int(read is not None and bool(read.tool_calls)), int(bool(calls)), int(right), told)
 
     def _parsed(self, chat: ChatFormat, ids: list[int], tools: Any) -> Message | None:
         try:
-            found: Message = chat.parse(ids, tools, self.vocabulary)
+            found: Message = chat.parse(ids, tools, self.vocabulary, prompt="")
         except Rejected:
             return None
         return found
@@ -170,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     heads = "".join(f"{f'{measure} {how}':>20}" for measure in MEASURES for how in ("without", "with"))
     print(f"{'format':20}{heads}")
     for name in asked.formats.split(","):
-        found = exam.sit(name)
+        found = {key: summed(tallies) for key, tallies in exam.sit(name).items()}
         for key, tally in found.items():
             sums.setdefault(key, Tally()).__iadd__(tally)
             rows.append(
@@ -181,12 +192,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     **{field: getattr(tally, field) for field in Tally.__slots__},
                 }
             )
-        both = {way: _sum(found[held, way] for held in (False, True)) for way in (False, True)}
+        both = {way: summed(found[held, way] for held in (False, True)) for way in (False, True)}
         print(_line(name, both), flush=True)
     print(_line("known tools", {way: sums[False, way] for way in (False, True)}))
     print(_line("held-out tools", {way: sums[True, way] for way in (False, True)}))
     for way in (False, True):
-        total = _sum(sums[held, way] for held in (False, True))
+        total = summed(sums[held, way] for held in (False, True))
         print(
             f"{'with' if way else 'without'} the grammar: {total.finished:,} of {total.turns:,} turns finished; "
             f"{total.finished - total.valid:,} of the finished ones invalid, {total.finished - total.read:,} not even "
@@ -196,7 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         asked.json.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
 
 
-def _sum(tallies: Any) -> Tally:
+def summed(tallies: Iterable[Tally]) -> Tally:
+    """Return one tally of several."""
     total = Tally()
     for tally in tallies:
         total += tally

@@ -1,4 +1,5 @@
-"""Questions for the embedded model, to train and to measure it: tools, a question about one, the call that answers it.
+"""Questions for the embedded model, to train and to measure it: tools, a question about one, the call that it asks for,
+what the tool gives back, and the sentence that ends it.
 
 The words are data, in `questions.toml`; values are drawn: half of all names are made of random syllables, so that
 nothing but copying helps.  Held out are whole tools (their words and arguments), values of every list, and every name
@@ -12,31 +13,45 @@ made of the held-out syllables.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
+
+from constrained.formats import Message, ToolCall
 
 LANGUAGES = ("en", "de", "fr", "es")
 SYLLABLES = ("ba", "den", "fo", "gra", "hil", "ka", "lin", "mor", "na", "pel", "ri", "sta", "tur", "vo", "wes", "zi")
 HELD_SYLLABLES = ("bro", "cal", "dun", "hem")
 LITERAL = 0.35  # share of questions that name the tool and its arguments
 OWN_TOOLS = ("brave_search", "wolfram_alpha")  # of formats that take no others
-OWN_QUESTIONS = {"brave_search": ("Search for {}.", "Suche nach {}.", "Cherche {}.", "Busca {}."),
-                 "wolfram_alpha": ("Calculate {}.", "Berechne {}.", "Calcule {}.", "Calcula {}.")}
+OWN_QUESTIONS = {
+    "brave_search": dict(zip(LANGUAGES, ("Search for {}.", "Suche nach {}.", "Cherche {}.", "Busca {}."))),
+    "wolfram_alpha": dict(zip(LANGUAGES, ("Calculate {}.", "Berechne {}.", "Calcule {}.", "Calcula {}."))),
+}
+RESULTS = ("title", "place", "person", "count", "amount")  # kinds of what a tool that is in no family gives back
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question and its answer."""
+    """A question, its call, and the answer that follows the call's result."""
 
     question: str
     tools: list[Any]  # definitions; of a format with tools of its own, their names
     name: str
     arguments: dict[str, Any]  # in the order of the tool's properties
+    result: str
+    answer: str
+
+    def called(self) -> list[dict[str, Any]]:
+        """Return the call and its result, as OpenAI's messages."""
+        call = Message("", [ToolCall(self.name, self.arguments)])
+        return [call.to_openai(), Message(self.result, role="tool", name=self.name).to_openai()]
 
 
 @lru_cache(maxsize=1)
@@ -54,8 +69,9 @@ def draw(chance: random.Random, *, held: bool = False, own_tools: bool = False) 
     """
     if own_tools:
         name = chance.choice(OWN_TOOLS)
-        query = _value("title", chance, held)
-        return Example(chance.choice(OWN_QUESTIONS[name]).format(query), list(OWN_TOOLS), name, {"query": query})
+        query, (language, question) = _value("title", chance, held), chance.choice(list(OWN_QUESTIONS[name].items()))
+        reply = _reply({}, language, {}, chance, held)
+        return Example(question.format(query), list(OWN_TOOLS), name, {"query": query}, *reply)
     asked = _literal(chance, held) if chance.random() < LITERAL else _natural(chance, held)
     others: list[Any] = []
     while len(others) < chance.choice((0, 1, 1, 2)):
@@ -64,7 +80,7 @@ def draw(chance: random.Random, *, held: bool = False, own_tools: bool = False) 
             others.append(other)
     listed = [*asked.tools, *others]
     chance.shuffle(listed)
-    return Example(asked.question, listed, asked.name, asked.arguments)
+    return replace(asked, tools=listed)
 
 
 def _natural(chance: random.Random, held: bool) -> Example:
@@ -72,7 +88,8 @@ def _natural(chance: random.Random, held: bool) -> Example:
     family = chance.choice([family for family in tables()["family"] if bool(family.get("held")) == held])
     names = {spelled.split("|")[0]: chance.choice(spelled.split("|")) for spelled in family["args"]}
     kinds = {spelled.split("|")[0]: kind for spelled, kind in family["args"].items()}
-    asked = chance.choice(family[chance.choice(LANGUAGES)])
+    language = chance.choice(LANGUAGES)
+    asked = chance.choice(family[language])
     optional = set(re.findall(r"\{(\w+)\}", "".join(re.findall(r"\[.*?\]", family["en"][0]))))
     question = re.sub(r"\[(.*?)\]", lambda found: str(found[1]) if chance.random() < 0.5 else "", asked)
     values = {slot: _value(kinds[slot], chance, held) for slot in kinds if f"{{{slot}}}" in question}
@@ -84,7 +101,8 @@ def _natural(chance: random.Random, held: bool) -> Example:
         [names[slot] for slot in kinds if slot not in optional],
     )
     said = question.format(**{slot: _said(value) for slot, value in values.items()})
-    return Example(said, [tool], tool["function"]["name"], {names[slot]: value for slot, value in values.items()})
+    arguments = {names[slot]: value for slot, value in values.items()}
+    return Example(said, [tool], tool["function"]["name"], arguments, *_reply(family, language, values, chance, held))
 
 
 def _literal(chance: random.Random, held: bool) -> Example:
@@ -98,8 +116,23 @@ def _literal(chance: random.Random, held: bool) -> Example:
     values = {name: _value(kinds[name], chance, held) for name in given}
     tool = _tool(f"{chance.choice(verbs)}_{chance.choice(nouns)}", kinds, required)
     pairs = ", ".join(f"{name} {_said(value)}" for name, value in values.items())
-    question = chance.choice(table[chance.choice(LANGUAGES)]).format(tool=tool["function"]["name"], arguments=pairs)
-    return Example(question, [tool], tool["function"]["name"], values)
+    language = chance.choice(LANGUAGES)
+    question = chance.choice(table[language]).format(tool=tool["function"]["name"], arguments=pairs)
+    return Example(question, [tool], tool["function"]["name"], values, *_reply({}, language, {}, chance, held))
+
+
+def _reply(
+    family: Mapping[str, Any], language: str, values: Mapping[str, Any], chance: random.Random, held: bool
+) -> tuple[str, str]:
+    """Return what a tool gives back, as text or as JSON, and what is said of it."""
+    if "says" not in family:
+        family = tables()["literal"] | {"gives": {"value": chance.choice(RESULTS)}, "result": "{value}"}
+    given = {slot: _value(kind, chance, held) for slot, kind in family["gives"].items()}
+    told = {slot: _said(value) for slot, value in {**values, **given}.items()}
+    text = family["result"].format(**told)
+    if chance.random() < 0.5:
+        text = json.dumps(given or {"status": text}, ensure_ascii=False)
+    return text, family["says"][language].format(**told)
 
 
 def _tool(name: str, kinds: dict[str, str], required: list[str]) -> dict[str, Any]:
@@ -134,8 +167,8 @@ def _value(kind: str, chance: random.Random, held: bool) -> Any:
         return f"20{chance.randint(25, 39)}-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}"
     if kind == "time":
         return f"{chance.randint(6, 23):02}:{chance.choice((0, 15, 30, 45)):02}"
-    if kind in ("days", "count", "amount"):
-        most = {"days": 14, "count": 100, "amount": 999}[kind]
+    if kind in ("days", "count", "amount", "degrees"):
+        most = {"days": 14, "count": 100, "amount": 999, "degrees": 35}[kind]
         return chance.randint(1, most) + (0.5 if kind == "amount" and chance.random() < 0.3 else 0)
     if kind == "flag":
         return chance.random() < 0.5

@@ -43,10 +43,15 @@ trace
 
 # %% [markdown]
 # In a notebook a trace shows itself: grey tokens were the only ones allowed, green ones the model chose, orange ones it
-# took although the mask had removed most of what it wanted. A model that knows its format hardly feels the mask:
+# took although the mask had removed most of what it wanted. A model that knows its format feels the mask at few steps.
+# What it says is another matter: a mask keeps the form, and any unit of the schema is a valid one.
 
 # %%
+print(PROMPT)
 print(trace.text)
+(called,) = c.ChatFormat.load("hermes").parse(trace.text, tools=TOOLS).tool_calls
+for name, value in called.arguments.items():
+    print(f"{name}: {value!r} is valid, and {'what' if str(value) in PROMPT else 'not what'} the question says")
 removed = [step.removed for step in trace.steps]
 figure, axes = plt.subplots(3, 1, figsize=(9, 7), sharex=True)
 axes[0].bar(
@@ -58,27 +63,36 @@ axes[0].set_ylabel("probability removed")
 axes[1].plot([step.entropy_before for step in trace.steps], "--", label="before the mask")
 axes[1].plot([step.entropy_after for step in trace.steps], label="after it")
 axes[1].set_ylabel("entropy, bits")
-axes[1].legend()
+axes[1].legend(loc="lower right", bbox_to_anchor=(1, 1), ncol=2, fontsize=8, frameon=False)
 axes[2].semilogy([step.allowed for step in trace.steps], drawstyle="steps-mid")
 axes[2].set_ylabel("tokens allowed")
 axes[2].set_xlabel("step")
 plt.tight_layout()
 plt.show()
-assert trace.finished and c.ChatFormat.load("hermes").parse(trace.text, tools=TOOLS).tool_calls
+assert trace.finished and called.name == "get_weather"
 
 # %% [markdown]
-# ## Runs that the grammar dictates
+# ## Text that the grammar dictates
 #
-# Where one token is allowed, no model is needed: `forced_tokens` returns the whole run, and assisted decoding proposes
-# it as a draft.
+# What is dictated is *text*, not tokens: `forced_bytes` is the text that must come, and there are nearly always several
+# tokens that begin it. `forced_tokens` spells it as the tokenizer would, but for a last token that might have been a
+# longer one; assisted decoding proposes that as a draft. Here is all that is dictated in this call, and how many of its
+# tokens were really the only ones allowed.
 
 # %%
-matcher, runs = constraint_of("hermes").matcher(), []
-for token in trace.tokens:
-    runs.append(len(matcher.forced_tokens()))
-    matcher.advance(token)
-print("lengths of the dictated runs, step by step:", runs)
-print(f"{sum(step.forced for step in trace.steps)} of {len(trace.steps)} tokens were the only ones allowed")
+matcher, spelled, at = constraint_of("hermes").matcher(), [], 0
+while at < len(trace.tokens):
+    text, tokens = matcher.forced_bytes(), matcher.forced_tokens()
+    if len(tokens) > 1:
+        print(f"step {at:2}: {text.decode(errors='replace')!r} is dictated; its tokens: "
+              + " ".join(repr(vocabulary.decode([token]).decode()) for token in tokens))
+    same = tokens == list(trace.tokens[at : at + len(tokens)])
+    spelled += tokens if same else []
+    for token in trace.tokens[at : at + (len(tokens) if tokens and same else 1)]:
+        matcher.advance(token)
+        at += 1
+print(f"{len(spelled)} of {len(trace.tokens)} tokens of this call spell dictated text; "
+      f"{sum(step.forced for step in trace.steps)} were the only ones allowed")
 
 # %% [markdown]
 # ## A model that does not know the format
@@ -96,7 +110,7 @@ for temperature, each in zip((0.5, 1.0, 2.0), hot):
     )
 axis.set_xlabel("step")
 axis.set_ylabel("probability removed")
-axis.legend()
+axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=8)
 plt.tight_layout()
 plt.show()
 assert hot[0].log_probability_kept > hot[2].log_probability_kept
@@ -128,7 +142,7 @@ for budget in (60, 30, 16):
     assert short.finished and len(short.tokens) <= budget + 1
 axis.set_xlabel("step")
 axis.set_ylabel("tokens allowed")
-axis.legend()
+axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncol=3, fontsize=8)
 plt.tight_layout()
 plt.show()
 

@@ -27,6 +27,7 @@ import torch
 import constrained as c
 from constrained.default_model.questions import PROMPT, TOOLS
 from constrained.default_model import load_trained, prompt_of
+from constrained.default_model.evaluate import wilson
 
 torch.set_num_threads(1)
 model, tokenizer = load_trained()
@@ -98,8 +99,8 @@ assert all(b'"' in text for text in beyond)
 # %% [markdown]
 # ## Tokenisations of the same text
 #
-# How many ways are there to write one call? A count over the text's positions, and the share of them that is the
-# tokenizer's own:
+# How many ways are there to write one call? A count over the text's positions. The tokenizer's own is one of them, so its
+# share is one in so many:
 
 # %%
 def tokenisations(data):
@@ -122,21 +123,24 @@ plt.xlabel("bytes")
 plt.ylabel("tokenisations, powers of ten")
 plt.tight_layout()
 plt.show()
+print("the tokenizer's own share:", ", ".join(f"{size} bytes: 1e-{log:.1f}" for size, log in zip(lengths, logs)))
 
 # %% [markdown]
 # A mask allows all of them. Does the model take others than the tokenizer's? Draws at temperature 1, compared with how
-# the tokenizer writes the same text:
+# the tokenizer writes the same text; the interval is Wilson's, 95 %:
 
 # %%
-own, other = 0, Counter()
-for seed in range(8):
+own, other, DRAWS = 0, Counter(), 40
+for seed in range(DRAWS):
     trace = constraint.trace(
         model, prompt_of(tokenizer, PROMPT, TOOLS, "hermes"), tokenizer=tokenizer, seed=seed, max_new_tokens=80
     )
     again = tokenizer(trace.text, add_special_tokens=False)["input_ids"]
     own += again == trace.tokens
     other[len(trace.tokens) - len(again)] += 1
-print(f"{own} of 8 draws are the tokenizer's own tokens; difference in length: {dict(other)}")
+low, high = wilson(own, DRAWS)
+print(f"{own} of {DRAWS} draws ({low:.0%} to {high:.0%}) are the tokenizer's own tokens")
+print("longer than these, in tokens → draws:", dict(sorted(other.items())))
 
 # %% [markdown]
 # ## What healing would change
@@ -156,6 +160,11 @@ def next_tokens(prompt, prefix=b""):
 
 
 system = prompt_of(tokenizer, PROMPT, TOOLS, "llama3.1-json")
-begun = '<|python_tag|>{"type": "function", "name'
-print("cut inside a token:", [(text, round(float(share), 3)) for share, text in next_tokens(system + begun + '":')])
-print("healed:            ", [(text, round(float(share), 3)) for share, text in next_tokens(system + begun, b'"')])
+begun, cut = '<|python_tag|>{"type": "function', '", "na'  # the model writes `name` as one token
+own_tokens = tokenizer(begun + '", "name"', add_special_tokens=False)["input_ids"]
+print("the tokenizer's own tokens:", [texts.get(token, tokenizer.decode([token])) for token in own_tokens])
+assert vocabulary.tokens.index(b"name") in own_tokens
+for name, prompt, prefix in (
+    ("whole tokens", begun + '", "', b""), ("cut inside a token", begun + cut, b""), ("healed", begun + '", "', b"na"),
+):
+    print(f"{name:19}", [(text, round(float(share), 3)) for share, text in next_tokens(system + prompt, prefix)])

@@ -19,20 +19,19 @@
 
 # %%
 from collections import Counter
+from math import comb
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from constrained.default_model.evaluate import MEASURES, Exam, Tally, wilson
+from constrained.default_model.evaluate import MEASURES, Exam, summed, wilson
 
 FORMATS = ("hermes", "llama3.1-json", "glm-4.7", "deepseek-v3.1")
 COUNT = 12
 
 exam = Exam(COUNT, seed=3, temperature=0.0)
-sums, results = {}, {name: exam.sit(name) for name in FORMATS}
-for name in FORMATS:
-    for key, tally in results[name].items():
-        sums.setdefault(key, Tally()).__iadd__(tally)
+results = {name: exam.sit(name) for name in FORMATS}
+sums = {key: summed(one for found in results.values() for one in found[key]) for key in results[FORMATS[0]]}
 for (held, constrained), tally in sorted(sums.items()):
     print(f"{'held-out' if held else 'known':9} tools, {'with' if constrained else 'without':7} grammar: "
           + ", ".join(f"{measure} {tally.shown(measure)}" for measure in MEASURES))
@@ -46,17 +45,18 @@ for axis, held in zip(axes, (False, True)):
         bounds = np.array([wilson(getattr(tally, measure), tally.turns) for measure in MEASURES])
         errors = [np.maximum(0, np.array(shares) - bounds[:, 0]), np.maximum(0, bounds[:, 1] - shares)]
         axis.bar(
-            np.arange(3) + place,
+            np.arange(len(MEASURES)) + place,
             shares,
             0.38,
             yerr=errors,
             capsize=3,
             label="with the grammar" if constrained else "without",
         )
-    axis.set_xticks(range(3), ("read by a parser", "fits the schema", "the right call"))
+    names = ("read by a parser", "fits the schema", "the right call", "the result told")
+    axis.set_xticks(range(len(MEASURES)), names, fontsize=8)
     axis.set_title("tools held out" if held else "known tools, new questions")
-axes[0].legend()
-plt.tight_layout()
+figure.legend(*axes[0].get_legend_handles_labels(), loc="upper center", ncol=2, fontsize=8)
+plt.tight_layout(rect=(0, 0, 1, 0.94))
 plt.show()
 for held in (False, True):
     tally = sums[held, True]
@@ -89,13 +89,19 @@ print(f"valid but wrong with the grammar: {wrong} of {sum(sums[held, True].turns
 # tokens:
 
 # %%
-both = Counter()
+pairs = Counter()
 for found in results.values():
     for held in (False, True):
-        both["right without"] += found[held, False].right
-        both["right with"] += found[held, True].right
-print(dict(both))
-assert both["right with"] >= both["right without"]
+        for without, under in zip(found[held, False], found[held, True]):
+            pairs[bool(without.right), bool(under.right)] += 1
+gained, lost = pairs[False, True], pairs[True, False]
+print(f"""{"":15}  right with   wrong with
+right without    {pairs[True, True]:10}   {lost:10}
+wrong without    {gained:10}   {pairs[False, False]:10}""")
+# McNemar, exact: as many of the changed answers on one side, if both sides were equally likely
+chance = min(1.0, 2 * sum(comb(gained + lost, k) for k in range(min(gained, lost) + 1)) / 2 ** (gained + lost))
+print(f"{gained} wrong → right, {lost} right → wrong: p = {chance:.1g}, the same {sum(pairs.values())} questions twice")
+assert gained > lost
 
 # %% [markdown]
 # The table over all formats: `python -m constrained.default_model.evaluate`. What it says is in the model's card.
