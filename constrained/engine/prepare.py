@@ -3,9 +3,9 @@
     probe_cost  a cost probe: short seeded walks, so that a grammar over the limit fails at compile
     Warming     the masks that a generation will likely ask for, what `warm` of a constraint does
 
-`compile` makes no masks ahead by itself. PERF: with the parts of each schema's masks made at compile, nearest first, a
-step took 0.77 on average, the slowest step of a schema 0.12 instead of 0.17 ms, and the whole request 1.28 times as
-long (400 schemas of MaskBench, nothing known of earlier ones).
+Refused: to make the parts of each schema's masks while it is compiled, nearest first: a step took 0.77 on average, the
+slowest of a schema 0.12 instead of 0.17 ms, but the whole request 1.28 times as long (400 schemas of MaskBench, nothing
+known of earlier ones).
 All masks are those of a constraint that nothing was made for (tests/test_stored.py).
 """
 
