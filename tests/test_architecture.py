@@ -15,7 +15,7 @@ import constrained
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 PACKAGE = Path(constrained.__file__).parent
-BESIDE = [PACKAGE.parent / name for name in ("export", "notations", "deriving", "rendering", "python_types", "research", "default_model", "serve", "conform")]
+BESIDE = [PACKAGE.parent / name for name in ("export", "notations", "deriving", "rendering", "python_types", "research", "default_model", "serve", "conform", "cli")]
 SOURCES = {
     ".".join(("constrained", *path.relative_to(folder.parent if folder in BESIDE else folder).with_suffix("").parts))
     .removesuffix(".__init__"): path.read_text("utf-8")

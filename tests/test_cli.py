@@ -13,9 +13,10 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("transformers")
 
+from constrained.cli import run
+
 import constrained
 from constrained import ChatFormat, __version__
-from constrained.cli import run
 
 TOOLS = [
     {
@@ -61,7 +62,7 @@ def test_vocabulary_writes_a_file_that_other_commands_read(capsys, tmp_path, sch
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_a_model_writes(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("constrained.cli.commands.generate.read_model", None)
+    monkeypatch.setattr("constrained.cli.generate.read_model", None)
     for path in (tmp_path / "none" / "a.html", tmp_path):
         assert run(["trace", "--html", str(path)]) == 2
         assert "cannot write" in capsys.readouterr().err
@@ -97,9 +98,9 @@ def test_formats_into_a_pipe_are_lines(capsys, monkeypatch):
 
 
 def test_nothing_is_generated_before_the_arguments_are_checked(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("constrained.cli.commands.generate.run_model", None)
+    monkeypatch.setattr("constrained.cli.generate.run_model", None)
     assert run(["demo", "--format", "hermes", "--format", "none"]) == 2
-    monkeypatch.setattr("constrained.cli.commands.generate.run_trace", None)
+    monkeypatch.setattr("constrained.cli.generate.run_trace", None)
     assert run(["trace", "--html", str(tmp_path / "none" / "page.html")]) == 2
     assert "page.html" in capsys.readouterr().err
 
@@ -377,7 +378,7 @@ def test_only_results_go_to_standard_output(capsys, tmp_path, monkeypatch, comma
         print("(raylet) a worker died")
         return ({"valid": True} for _ in rows)
 
-    monkeypatch.setattr(sys.modules[f"constrained.cli.commands.{'generate' if 'generate' in command else 'transcripts'}"], "results", chatty)
+    monkeypatch.setattr(sys.modules[f"constrained.cli.{'generate' if 'generate' in command else 'transcripts'}"], "results", chatty)
     rows = _written(tmp_path / "rows.jsonl", '{"prompt": "a", "text": "a", "format": "hermes"}')
     assert run([*command, "--jsonl", rows]) == 0
     out, err = capsys.readouterr()

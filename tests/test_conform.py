@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from constrained.cli import run
 from constrained.conform import examine, laboratory, readers, report, verdicts
 
 from constrained import ChatFormat
-from constrained.cli import run
 from constrained.formats import Message, ToolCall
 
 OWN = """

@@ -9,9 +9,9 @@ import re
 import shutil
 
 import pytest
+from constrained.cli import run
 
 from constrained import ChatFormat, GrammarError, Rejected, Vocabulary, compile
-from constrained.cli import run
 from constrained.formats import Message, ToolCall
 
 FOLDER = ChatFormat.load("hermes").definition.grammar.parent

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [path for path in sorted(DOCS.glob("*.md")) if "```python" in path.read_text(encoding="utf-8")]
-BESIDE = ("benchmarks", "notations", "deriving", "rendering", "python_types", "research", "default_model", "serve", "conform")  # the package's, which stand beside it in a checkout
+BESIDE = ("benchmarks", "notations", "deriving", "rendering", "python_types", "research", "default_model", "serve", "conform", "cli")  # the package's, which stand beside it in a checkout
 MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for folder in ("constrained", *BESIDE)

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 
 import pytest
+from constrained.cli.hub import ask_hub
 
 import constrained as c
-from constrained.cli.hub import ask_hub
 
 _STATUS = {"/api/models/is/there": 200, "/api/models/is/broken": 500}
 

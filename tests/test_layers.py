@@ -15,7 +15,7 @@ import pytest
 import constrained
 
 ROOT = Path(constrained.__file__).parent
-BESIDE = ("export", "notations", "deriving", "rendering", "python_types", "research", "default_model", "serve", "conform")  # in a checkout they stand beside the package
+BESIDE = ("export", "notations", "deriving", "rendering", "python_types", "research", "default_model", "serve", "conform", "cli")  # in a checkout they stand beside the package
 MODULES = sorted(path for folder in (ROOT, *(ROOT.parent / name for name in BESIDE)) for path in folder.rglob("*.py"))
 COMPILED = sorted(path for kind in ("pyx", "pxd") for path in ROOT.rglob(f"*.{kind}"))
 

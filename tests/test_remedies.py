@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from constrained.cli import run
 
 import constrained as c
-from constrained.cli import run
 from constrained.formats.message import Message, ToolCall
 from constrained.regex import parse_ecma
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from constrained.cli import run
 from constrained.conform import laboratory
 from constrained.default_model import load
 from constrained.deriving.derive import derive
@@ -12,7 +13,6 @@ from constrained.deriving.regions import from_regions
 
 import constrained as c
 from constrained import ChatFormat, Grammar
-from constrained.cli import run
 from constrained.errors import UnsupportedExport
 from constrained.formats import Message, ToolCall
 

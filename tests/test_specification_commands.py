@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("typer")
 
+from constrained.cli import run
 from constrained.research.lint import CHECKS, lint
 from constrained.research.places import Source
 
 import constrained as c
-from constrained.cli import run
 from constrained.grammar import Grammar
 from constrained.grammar.lark import shipped_folder
 

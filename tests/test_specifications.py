@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from constrained.cli import run
 from constrained.research.specifications import ACCEPTED, CANONICAL, REFUSED, examples, found_of, table
 
 from constrained import ChatFormat, ConstrainedError
-from constrained.cli import run
 
 README = Path(__file__).parent.parent / "grammars" / "README.md"
 

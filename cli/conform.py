@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from constrained.cli.console import print_table
-from constrained.cli.inputs import read_json
 from constrained.errors import ConstrainedError
+
+from .console import print_table
+from .inputs import read_json
 
 DIFFERS = 1
 

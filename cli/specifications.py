@@ -11,8 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
+from constrained.export.engines import export
+from constrained.notations import NOTATIONS, SUFFIXES, translated
+from constrained.research.compare import DRAWN, Comparison, differences
+from constrained.research.coverage import lines_of, rule_coverage, schema_coverage
+from constrained.research.examples import read_examples
+from constrained.research.lint import CHECKS
+from constrained.research.lint import lint as lint_of
+from constrained.research.places import Source
 
-from constrained.cli.inputs import (
+from constrained.errors import ConstrainedError
+from constrained.formats import ChatFormat
+from constrained.grammar import Grammar
+from constrained.integrations.ray_data import is_unread
+from constrained.work import Budget, metered
+
+from .inputs import (
     JsonOption,
     ToolsOption,
     as_utf8,
@@ -23,19 +37,6 @@ from constrained.cli.inputs import (
     read_tools,
     read_vocabulary,
 )
-from constrained.errors import ConstrainedError
-from constrained.export.engines import export
-from constrained.formats import ChatFormat
-from constrained.grammar import Grammar
-from constrained.integrations.ray_data import is_unread
-from constrained.notations import NOTATIONS, SUFFIXES, translated
-from constrained.research.compare import DRAWN, Comparison, differences
-from constrained.research.coverage import lines_of, rule_coverage, schema_coverage
-from constrained.research.examples import read_examples
-from constrained.research.lint import CHECKS
-from constrained.research.lint import lint as lint_of
-from constrained.research.places import Source
-from constrained.work import Budget, metered
 
 if TYPE_CHECKING:
     from constrained.notations.rules import Translated

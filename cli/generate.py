@@ -12,10 +12,21 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from constrained.default_model import prompt_of
+from constrained.default_model.questions import OWN_PROMPT, OWN_TOOLS, PROMPT, TOOLS
+from constrained.research.page import figures
+from constrained.research.trace import Trace
+from constrained.research.trace import trace as run_trace
 
 from constrained.api import Constraint, compile
-from constrained.cli.console import print_table, results_only
-from constrained.cli.inputs import (
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, LimitExceeded
+from constrained.formats import ChatFormat
+from constrained.integrations.ray_data import is_unread, results
+from constrained.integrations.typed import described
+
+from .console import print_table, results_only
+from .inputs import (
     JsonOption,
     LanguageOptions,
     ModelOption,
@@ -28,16 +39,6 @@ from constrained.cli.inputs import (
     read_rows,
     takes_language,
 )
-from constrained.default_model import prompt_of
-from constrained.default_model.questions import OWN_PROMPT, OWN_TOOLS, PROMPT, TOOLS
-from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, LimitExceeded
-from constrained.formats import ChatFormat
-from constrained.integrations.ray_data import is_unread, results
-from constrained.integrations.typed import described
-from constrained.research.page import figures
-from constrained.research.trace import Trace
-from constrained.research.trace import trace as run_trace
 
 
 @takes_language

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from constrained import work
-from constrained.cli.inputs import FormatOption, ModelOption, check_writable, read_model
 from constrained.errors import needing
 from constrained.formats import ChatFormat
+
+from .inputs import FormatOption, ModelOption, check_writable, read_model
 
 
 def serve(
@@ -29,7 +30,6 @@ def serve(
     """
     with needing("serve", "server"):
         import uvicorn
-
         from constrained.serve.app import create_app
         from constrained.serve.chat import Limits
     chat_format = ChatFormat.load(format or "hermes") if model is None or format else None

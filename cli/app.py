@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from constrained import __version__
-from constrained.cli.commands.conform import conform
-from constrained.cli.commands.generate import bench, demo, generate, trace
-from constrained.cli.commands.grammars import derive, formats, mask, show, spec, vocabulary
-from constrained.cli.commands.serve import playground, serve
-from constrained.cli.commands.specifications import compare, convert, coverage, lint
-from constrained.cli.commands.transcripts import parse, render, validate
+
+from .conform import conform
+from .generate import bench, demo, generate, trace
+from .grammars import derive, formats, mask, show, spec, vocabulary
+from .serve import playground, serve
+from .specifications import compare, convert, coverage, lint
+from .transcripts import parse, render, validate
 
 app = typer.Typer(
     name="constrained",

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from constrained.cli.hub import ask_hub, unloadable
 from constrained.errors import ConstrainedError, SchemaError, said_by
 from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
 from constrained.integrations.ray_data import unread
+
+from .hub import ask_hub, unloadable
 
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary

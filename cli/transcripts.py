@@ -12,8 +12,13 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from constrained.cli.console import results_only
-from constrained.cli.inputs import (
+from constrained.errors import ConstrainedError, Rejected
+from constrained.formats import ChatFormat, Message, ToolCall
+from constrained.formats.payload.judge import compact
+from constrained.integrations.ray_data import is_unread, results
+
+from .console import results_only
+from .inputs import (
     ChoiceOption,
     FormatOption,
     JsonOption,
@@ -26,10 +31,6 @@ from constrained.cli.inputs import (
     read_tools,
     read_vocabulary,
 )
-from constrained.errors import ConstrainedError, Rejected
-from constrained.formats import ChatFormat, Message, ToolCall
-from constrained.formats.payload.judge import compact
-from constrained.integrations.ray_data import is_unread, results
 
 TextKind = Literal["conversation", "assistant_turn", "tool_call"]
 FileArgument = Annotated[

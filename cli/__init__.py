@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code; errors of the package are printed without a traceback."""
     try:
-        from constrained.cli.app import app
+        from .app import app
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
             raise

@@ -7,12 +7,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from constrained.export.engines import TARGETS, export
+from constrained.research.next_tokens import encode, report
+from constrained.research.specifications import REFUSED, Verdict, examples, found_of
 from rich.columns import Columns
 
 from constrained.api import compile
-from constrained.cli.commands.specifications import own_examples
-from constrained.cli.console import console, print_table
-from constrained.cli.inputs import (
+from constrained.errors import ConstrainedError, Rejected
+from constrained.formats import ChatFormat
+from constrained.formats.definition import Definition, read_definition
+from constrained.grammar import Embedded
+from constrained.grammar.lark import shipped_folder
+from constrained.schema.embedding import EmbeddedSchema
+
+from .console import console, print_table
+from .inputs import (
     JsonOption,
     LanguageOptions,
     TokenizerOption,
@@ -23,15 +32,7 @@ from constrained.cli.inputs import (
     read_vocabulary,
     takes_language,
 )
-from constrained.errors import ConstrainedError, Rejected
-from constrained.export.engines import TARGETS, export
-from constrained.formats import ChatFormat
-from constrained.formats.definition import Definition, read_definition
-from constrained.grammar import Embedded
-from constrained.grammar.lark import shipped_folder
-from constrained.research.next_tokens import encode, report
-from constrained.research.specifications import REFUSED, Verdict, examples, found_of
-from constrained.schema.embedding import EmbeddedSchema
+from .specifications import own_examples
 
 ShowTarget = Literal["lark", "llguidance", "xgrammar", "xgrammar-tags", "gbnf", "response_template", "values"]
 
@@ -226,6 +227,7 @@ def derive(
 ) -> None:
     """Derive a chat format from a chat template, and prove it; exit 1 where the template cannot be explained."""
     from constrained.deriving.derive import derive as derived
+
     from constrained.formats.load import ChatFormat
 
     if template.endswith(".json"):
