@@ -82,6 +82,12 @@ LATER = (
     "<start_of_turn>", "<end_of_turn>", "<start_function_call>", "<end_function_call>", "<start_function_response>",
     "<end_function_response>", "<start_function_declaration>", "<end_function_declaration>", "<escape>",
     "<|role_sep|>", "<|message_sep|>",  # GigaChat
+    "<|endofturn|>", "<|stop|>",  # HyperCLOVA X
+    "<|message_system|>", "<|message_user|>", "<|message_model|>", "<|message_tool|>", "<|end_message|>",
+    "<|content_text|>", "<|content_thinking|>", "<|content_xml|>", "<|content_invoke_tool_json|>",
+    "<|content_model_end_sampling|>",  # Inkling
+    "<|iquest_system|>", "<|iquest_developer|>", "<|iquest_user|>", "<|iquest_assistant|>", "<|iquest_tool|>",
+    "<|iquest_end|>", "<|ifm|begin_of_text|>", "<|ifm|im_start|>", "<|ifm|im_end|>",  # IQuest, K2 Horizon
 )  # fmt: skip
 
 # Text that is one token without being special, as in Qwen: the bytes are what a grammar sees.
