@@ -295,7 +295,8 @@ def forked(call: Callable[[], object]) -> Any:
             resource.setrlimit(resource.RLIMIT_CPU, (STOPPED_AFTER, STOPPED_AFTER + 1))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             addressed = (int(_megabytes("VmSize")) << 20) + MOST_ADDRESSED
-            resource.setrlimit(resource.RLIMIT_AS, (addressed, addressed))
+            hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # untouched, as what is forked in turn sets its own
+            resource.setrlimit(resource.RLIMIT_AS, (addressed, hard))
             with os.fdopen(writing, "w", encoding="ascii") as pipe:
                 pipe.write(json.dumps([call()]))
         except BaseException as error:

@@ -54,12 +54,15 @@ class KeyOrder:
         """Return the keys of a rank or more."""
         found = self._behind.get(rank)
         if found is None:
-            spend(len(self.keys) >> 6)
+            before = self._behind.get(rank - 1)
+            spend(len(self.keys) >> (4 if before is None else 10))
             if len(self._behind) >= _KEPT:
                 self._behind.clear()
-            found = self._behind[rank] = mask_of(self.keys[rank:], len(self.keys))
+            found = mask_of(self.keys[rank:], len(self.keys)) if before is None else before ^ 1 << self.keys[rank - 1]
+            self._behind[rank] = found
         return found
 
     def nearest(self, keys: int) -> int:
         """Return the least rank of some keys, at least one."""
-        return min(map(self.rank_of.__getitem__, bits(keys)))
+        held = keys.to_bytes(1 + (len(self.keys) >> 3), "little")
+        return next(rank for rank, key in enumerate(self.keys) if held[key >> 3] >> (key & 7) & 1)

@@ -67,7 +67,7 @@ def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
     required = shape.required
     if not required and not shape.min and not shape.clauses:
         return True
-    spend(len(required))
+    spend(len(required) >> 3)
     if False in [ask(conj) for key, conj in shape.named if key in required]:  # having asked every question
         return False
     if not shape.clauses and len(required) >= shape.min:
