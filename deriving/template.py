@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from constrained.deriving.recognise import TemplateRefused, compiled, look
+
 from constrained.errors import ConstrainedError, GrammarError, said_by, shown
-from constrained.formats.template import TemplateRefused, compiled, look
 
 Chat = Sequence[Mapping[str, Any]]
 NAMED = ("bos_token", "eos_token", "pad_token", "unk_token")

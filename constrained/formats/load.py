@@ -96,7 +96,7 @@ class ChatFormat:
 
         Raises: GrammarError: it cannot be told, or could be several; the message says which, or where they differ.
         """
-        from constrained.formats.template import compared, format_of, look, printer_of
+        from constrained.deriving.recognise import compared, format_of, look, printer_of
 
         seen = look(tokenizer)
         if seen.format in cls.names():

@@ -22,11 +22,11 @@ from threading import Event, Thread
 from types import UnionType
 from typing import Annotated, Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+from constrained.deriving.recognise import compared, look, printer_of
 from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, shown
 from constrained.formats import ChatFormat, Message
-from constrained.formats.template import compared, look, printer_of
 from constrained.formats.tools import enveloped
 from constrained.grammar import Grammar
 from constrained.integrations.held import check_vocabulary, grammar_of, vocabulary_of

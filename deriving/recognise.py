@@ -27,9 +27,10 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from constrained.rendering.render import render
+
 from constrained.errors import ConstrainedError, GrammarError, Rejected, said_by, shown
 from constrained.formats.message import Message
-from constrained.rendering.render import render
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
