@@ -8,7 +8,6 @@ import jsonschema
 import pytest
 
 import constrained as c
-from constrained.regex import saturate
 
 VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256])
 INTEGER, STRING = {"type": "integer"}, {"type": "string"}
@@ -111,18 +110,3 @@ def test_one_key_that_cannot_meet_two_obligations_is_none():
     }
     with pytest.raises(c.SchemaError, match="allows no value"):
         c.Grammar.from_json_schema(schema)
-
-
-LENGTHS = [(0, 0, 1), (2, 2, 1), (0, 3, 1), (1, 5, 2), (2, 8, 3), (4, 10, 3), (0, 8, 4)]
-
-
-@pytest.mark.parametrize("left", LENGTHS)
-@pytest.mark.parametrize("right", LENGTHS)
-def test_lengths_of_concatenations_are_lengths(left, right):
-    """Least, most and stride of what both may be: never a length that no two have, and the least and most are had."""
-    lengths = {a + b for a in range(left[0], left[1] + 1, left[2]) for b in range(right[0], right[1] + 1, right[2])}
-    low, high, stride = saturate._sum(left, right)
-    assert low == min(lengths)
-    assert set(range(low, high + 1, stride)) <= lengths
-    if 1 in (left[2], right[2]) and left[2] == right[2]:
-        assert high == max(lengths)
