@@ -262,6 +262,7 @@ def _begun(chat: ChatFormat, tokenizer: Any, seen: Any) -> str:
     template = printer_of(tokenizer, seen)
     if template is None:
         return ""
+    begun: str
     begun, differs = compared(chat, template)
     if differs:
         raise ConstrainedError(
