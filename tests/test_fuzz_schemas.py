@@ -109,7 +109,6 @@ SPENT_BY_MANY_STEPS = {  # of what no outline says that it is much work
     "nullable": lambda: Grammar.from_lark(
         "start: r0\n" + "".join(f'r{n}: r{n + 1}? "{chr(97 + n % 26)}"? r{n + 1}?\n' for n in range(30)) + 'r30: "z"?'
     ),
-    "count": lambda: Grammar.from_lark('start: W~200\nW: /\\w+/\n%ignore " "'),
     "lengths": lambda: Grammar.from_json_schema({"allOf": _many(20, lambda i: {"pattern": f"^(?:.{{{i + 1}}})*$"})}),
 }
 
