@@ -5,7 +5,7 @@ and texts.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
@@ -14,7 +14,7 @@ import typer
 from constrained.export.engines import export
 from constrained.notations import NOTATIONS, SUFFIXES, translated
 from constrained.research.compare import DRAWN, Comparison, differences
-from constrained.research.coverage import lines_of, rule_coverage, schema_coverage
+from constrained.research.coverage import call_coverage, lines_of, rule_coverage, schema_coverage
 from constrained.research.examples import read_examples
 from constrained.research.lint import CHECKS
 from constrained.research.lint import lint as lint_of
@@ -243,7 +243,7 @@ def coverage(
     as_json: JsonOption = False,
 ) -> None:
     """Say which rules, alternatives and patterns of a grammar, or branches of a schema, no text of a corpus has used;
-    exit code 1 where there is one.
+    exit code 1 where there is one. With --tools, a format's turns are also held against the schema of each tool.
     """
     kind = notation_of(grammar, notation)
     if html is not None:
@@ -259,6 +259,9 @@ def coverage(
         bound = ChatFormat.load(grammar).grammar(read_tools(tools)) if kind == "format" else source.grammar
         with metered(Budget(_PATIENCE)):
             found = rule_coverage(bound, words, source=source)
+            if kind == "format" and tools is not None:
+                branches = call_coverage(ChatFormat.load(grammar), words, read_tools(tools))
+                found = replace(found, entries=found.entries + branches.entries)
     if as_json:
         typer.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:

@@ -10,7 +10,7 @@ that readers made for repeats and options count under the rule that they stand i
 
 **Schemas.**  An instance is walked beside its schema: properties given and left out, values of an enum, alternatives of
 ``anyOf`` and ``oneOf`` that hold, types among several, empty and filled arrays, each by its JSON pointer.  Whether a
-branch holds, `jsonschema` says.
+branch holds, `jsonschema` says.  The schemas of tools are covered by the calls that a format's reader finds in turns.
 
 Tests: tests/test_coverage.py.
 """
@@ -28,7 +28,9 @@ from typing import Any
 
 from constrained.engine.compiled import compile_grammar
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, GrammarError, SchemaError, VocabularyError, shown
+from constrained.errors import ConstrainedError, GrammarError, Rejected, SchemaError, VocabularyError, shown
+from constrained.formats import ChatFormat
+from constrained.formats.tools import read_tools
 from constrained.grammar import Grammar
 from constrained.grammar.ir import Embedded, Literal, Pattern, Ref, Rule, Symbol
 from constrained.work import metered, place, spend, working_on
@@ -244,6 +246,33 @@ def _shown(part: Symbol) -> str:
     if isinstance(part, Ref):
         return part.rule
     return f"<{part.name}>" if isinstance(part, Embedded) else part.name
+
+
+def call_coverage(chat: ChatFormat, turns: Iterable[str], tools: object) -> Coverage:
+    """Return how many calls in turns of a format used each branch of their tools' schemas: see `schema_coverage`.
+
+    A turn that the format's strict reader does not read is rejected; a call of a tool that is none of `tools`, such as
+    a code interpreter of the format itself, counts for none.
+    Raises: SchemaError: `tools` have no known shape.
+    """
+    schemas = {tool.name: tool.parameters for tool in read_tools(tools)}
+    called: dict[str, list[Any]] = {name: [] for name in schemas}
+    texts = rejected = 0
+    for turn in turns:
+        texts += 1
+        try:
+            calls = chat.parse(turn, tools, strict=True).tool_calls
+        except Rejected:
+            rejected += 1
+            continue
+        for call in calls:
+            called.get(call.name, []).append(call.arguments)
+    entries = [
+        replace(entry, where=f"tool {name} {entry.where}")
+        for name, schema in schemas.items()
+        for entry in schema_coverage(schema, called[name]).entries
+    ]
+    return Coverage(tuple(entries), texts, rejected)
 
 
 def schema_coverage(schema: Any, instances: Iterable[Any], places: Mapping[str, str] | None = None) -> Coverage:

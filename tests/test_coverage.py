@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from constrained.default_model.questions import TOOLS
 from constrained.research import coverage as module
-from constrained.research.coverage import rule_coverage, schema_coverage
+from constrained.research.coverage import call_coverage, rule_coverage, schema_coverage
 
 import constrained as c
 from constrained.work import Budget, metered
@@ -92,6 +92,23 @@ def test_instances_that_are_not_valid_use_nothing():
     found = schema_coverage(schema, [{"a": 1}, {"a": 2, "b": 0}])
     assert (found.texts, found.rejected) == (2, 1)
     assert {entry.what for entry in found.entries if entry.used} == {"given", "enum 1: 2"}
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen3.5", "pythonic", "mistral-v11"])
+def test_branches_of_tools_that_no_call_in_a_turn_uses(name):
+    """In each spelling of calls: two calls of one tool, one turn that fits no schema, and a tool that nobody calls."""
+    chat = c.ChatFormat.load(name)
+    turns = [
+        chat.write_call("get_weather", {"city": "Oslo", "unit": "celsius"}, TOOLS),
+        chat.write_call("get_weather", {"city": "Rome", "unit": "celsius", "days": 2}, TOOLS),
+    ]
+    found = call_coverage(chat, [*turns, turns[0].replace("celsius", "kelvin")], TOOLS)
+    assert (found.texts, found.rejected) == (3, 1)
+    weather = {(entry.where, entry.what) for entry in found.unused() if "get_weather" in entry.where}
+    assert weather == {("tool get_weather #/properties/unit", "enum 1: 'fahrenheit'")}
+    assert used(found)["tool get_weather #/properties/days", "given"] == 1
+    called = {entry.where.split()[1] for entry in found.entries if entry.used}
+    assert called == {"get_weather"} < {entry.where.split()[1] for entry in found.entries}
 
 
 def test_nothing_to_cover_is_no_share():

@@ -248,6 +248,14 @@ def test_coverage(folder, capsys):
     capsys.readouterr()
     assert run(["coverage", "hermes", "texts.txt", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["entries"][0]["place"].endswith("hermes.lark line 13 column 17")
+    unit = {"type": "object", "properties": {"unit": {"enum": ["C", "F"]}}, "required": ["unit"]}
+    (folder / "tools.json").write_text(json.dumps([{"name": "warm", "parameters": unit}]))
+    call = '<tool_call>\n{"name": "warm", "arguments": {"unit": "C"}}\n</tool_call><|im_end|>'
+    (folder / "calls.jsonl").write_text(json.dumps({"text": call}))
+    assert run(["coverage", "hermes", "calls.jsonl", "--tools", "tools.json"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "     0  tool warm #/properties/unit: enum 1: 'F'" in lines
+    assert "     1  tool warm #/properties/unit: enum 0: 'C'" in lines
 
 
 def test_ambiguity_is_what_counting_derivations_finds(folder):
