@@ -47,6 +47,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 PAIRS = (  # a member between tags: its name, its value
     r"<arg_key(?::\w+)?>(.*?)</arg_key(?::\w+)?>\s*<arg_value(?::\w+)?>(.*?)</arg_value(?::\w+)?>",
+    r"<ifm\|arg_key>(.*?)</ifm\|arg_key>\s*<ifm\|arg_value>(.*?)</ifm\|arg_value>",
     r"<parameter=([^>]+)>\n(.*?)\n</parameter>",
     r"<parameter=([^>]+)>(.*?)</parameter>",
     r'<parameter name="([^"]*)">(.*?)</parameter>',

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -240,11 +241,15 @@ def differences(
         yield f"the published reader finds {found}, not {calls}"
 
 
-def _typed(texts: dict[str, str], arguments: dict[str, Any]) -> dict[str, Any]:
+def _typed(found: Any, value: Any) -> Any:
     """Return texts between tags as values: strings where the arguments have strings, else JSON."""
-    return {
-        key: text if isinstance(arguments.get(key), str) else json.loads(text) for key, text in texts.items()
-    }
+    if isinstance(found, dict):
+        return {key: _typed(text, value.get(key) if isinstance(value, dict) else None) for key, text in found.items()}
+    if isinstance(found, list):
+        return [_typed(text, item) for text, item in zip_longest(found, value if isinstance(value, list) else ())]
+    if not found and value in ({}, []):
+        return value  # an element with nothing in it
+    return found if isinstance(value, str) else json.loads(found)
 
 
 def one_spelling(text: str) -> str:

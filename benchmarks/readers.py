@@ -148,10 +148,28 @@ def gemma(text: str) -> Calls:
 def _unquoted(value: str, parts: list[str]) -> str:
     if (whole := re.fullmatch("\0(\\d+)\0", value)) is not None:
         return parts[int(whole[1])].removeprefix('<|"|>').removesuffix('<|"|>')
-    return re.sub("\0(\\d+)\0", lambda at: json.dumps(parts[int(at[1])][5:-5]), value)  # as JSON inside of lists
+    value = re.sub("([{,])([^\0{},:\\[\\]]+):", r'\1"\2":', value) if value[:1] in "{[" else value
+    return re.sub("\0(\\d+)\0", lambda at: json.dumps(parts[int(at[1])][5:-5]), value)  # as JSON inside of others
 
 
 _M3 = r"\]<\]minimax\[>\["
+_M3_ELEMENT = rf"{_M3}<([^>\[]+)>(.*?){_M3}</\1>"
+
+
+def minimax_m3(text: str) -> Calls:
+    """The steps of vLLM's parser for MiniMax M3: elements are arguments, and those inside of them members or items."""
+    calls = tagged(
+        text, block=f"{_M3}<tool_call>(.*?){_M3}</tool_call>",
+        call=f'{_M3}<invoke name="([^"]*)">(.*?){_M3}</invoke>', argument=_M3_ELEMENT, unthink="</mm:think>",
+    )  # fmt: skip
+    return [(name, {key: _elements(value) for key, value in arguments.items()}) for name, arguments in calls]
+
+
+def _elements(text: str) -> Any:
+    found = re.findall(_M3_ELEMENT, text, re.DOTALL)
+    if found and all(name == "item" for name, _ in found):
+        return [_elements(inner) for _, inner in found]
+    return {name: _elements(inner) for name, inner in found} if found else text
 
 
 def _dsml(block: str, space: str = "") -> Callable[[str], Calls]:
@@ -266,11 +284,7 @@ TAGGED: dict[str, Callable[[str], Calls]] = {
     ),
     "glm-4.6": _GLM,
     "glm-4.7": _GLM,
-    "minimax-m3": partial(
-        tagged, block=f"{_M3}<tool_call>(.*?){_M3}</tool_call>",
-        call=f'{_M3}<invoke name="([^"]*)">(.*?){_M3}</invoke>', argument=rf"{_M3}<([^>\[]+)>(.*?){_M3}</\1>",
-        unthink="</mm:think>",
-    ),
+    "minimax-m3": minimax_m3,
     "kimi-k3": partial(
         tagged, block=r"<\|open\|>tools<\|sep\|>(.*)<\|close\|>tools<\|sep\|>",
         call=r'<\|open\|>call tool="([^"]*)" index="\d+"<\|sep\|>(.*?)<\|close\|>call<\|sep\|>',
