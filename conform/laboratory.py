@@ -284,7 +284,7 @@ def examine(
         return outcome
     finally:
         outcome.reader = host.version or reader
-    search = _Search(chat, host, outcome, reader in STREAMS)
+    search = Search(chat, host, outcome, reader in STREAMS)
     while search.run(examples, start + len(search.raised)):
         pass
     outcome.unreadable = outcome.unreadable or host.stopped
@@ -292,7 +292,7 @@ def examine(
     return outcome
 
 
-class _Search:
+class Search:
     """The least turn of each kind of difference; `raised`: the kinds that were shrunk."""
 
     def __init__(self, chat: ChatFormat, host: Host, outcome: Outcome, streams: bool) -> None:
@@ -337,14 +337,14 @@ class _Search:
         assume(text is not None)
         assert text is not None
         self.outcome.turns, self.outcome.calls = self.outcome.turns + 1, self.outcome.calls + len(message.tool_calls)
-        found = self._differences(message, text, ()) or (self._differences(message, text, cuts) if cuts else [])
+        found = self.differences(message, text, ()) or (self.differences(message, text, cuts) if cuts else [])
         for difference in found:
             known = self.least.get(difference.kind)
             if known is None or _size(difference) < _size(known):
                 self.least[difference.kind] = difference
         return [difference.kind for difference in found]
 
-    def _differences(self, message: Message, text: str, cuts: tuple[int, ...]) -> list[Difference]:
+    def differences(self, message: Message, text: str, cuts: tuple[int, ...]) -> list[Difference]:
         behind, because = ", in pieces" if cuts else "", partial(ours, self.chat, text, message, TOOLS)
         try:
             found = [*departures(message, self.host.read(text, cuts, bool(message.thoughts)))]
