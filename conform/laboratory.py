@@ -112,7 +112,7 @@ _OF = {
 }  # fmt: skip
 # Between tags that do not say a type, a value of several types is whatever a reader takes first: none is wrong.
 _TAGGED = {key: drawn for key, drawn in _OF.items() if key != "v"} | {
-    "u": st.none() | st.sampled_from(["a", "So it is", "é"])
+    "u": st.sampled_from(["a", "So it is", "é"])
 }
 
 
@@ -139,12 +139,32 @@ def _calls(tagged: bool) -> st.SearchStrategy[ToolCall]:
 def turns(chat: ChatFormat) -> st.SearchStrategy[Message]:
     """Return messages as a format has them: calls, or an answer, or both; with a thought, where it has one."""
     kind = next(iter(chat.definition.thoughts), None) if chat.definition.generates_thoughts else None
-    thoughts = st.just({}) if kind is None else st.just({}) | _texts.map(lambda text: {kind: f"Hm{text}"})
+    thoughts = st.just({}) if kind is None else _texts.map(lambda text: {kind: f"Hm{text}"})
+    if kind is not None and not _always_thinks(chat):
+        thoughts = st.just({}) | thoughts
     repeat = chat.definition.calls
     called = _calls(chat.definition.payload is not None and chat.definition.payload.surface == "tagged")
     calls = st.lists(called, min_size=1, max_size=1 if repeat is None else min(3, repeat.default or 3))
     said = st.just("") | _texts.map(lambda text: f"So{text}")
     return st.builds(Message, content=said, tool_calls=calls | calls | st.just([]), thoughts=thoughts)
+
+
+def _opening(chat: ChatFormat) -> str:
+    """Return how a generation prompt begins a turn with a thought; "": the model begins it.
+
+    Where one without a thought begins with the thought's end alone, the beginning was never the model's to write.
+    """
+    reasoning, told = chat.definition.reasoning, chat.definition.prompt
+    if reasoning is None:
+        return ""
+    ended = reasoning.closed is not None and not reasoning.closed.startswith(reasoning.prompt)
+    return reasoning.prompt if told != "free" or ended else ""
+
+
+def _always_thinks(chat: ChatFormat) -> bool:
+    """Return whether no generation prompt asks for a turn without a thought."""
+    reasoning = chat.definition.reasoning
+    return chat.definition.prompt == "think-open" and reasoning is not None and reasoning.closed is None
 
 
 class Writer:
@@ -216,7 +236,7 @@ class Host:
         special = [*dict.fromkeys((*definition.tokens.values(), *definition.reserved))]
         told = self._told({
             "reader": reader, "format": chat.name, "special": special, "markers": [*definition.markers],
-            "stops": [*chat.stop], "tools": TOOLS, "template": template,
+            "stops": [*chat.stop], "tools": TOOLS, "template": template, "opening": _opening(chat),
         }, OPENS)  # fmt: skip
         self.version = told["version"]
         if "unreadable" in told:

@@ -34,7 +34,8 @@ class Settings(NamedTuple):
 
     `format`: its name.  `special`: the special tokens of the model; `markers`: further texts that are one token;
     `stops`: those that end a turn, which servers take away.  `tools`: as OpenAI has them.  `template`: a response
-    template, of readers that take one.
+    template, of readers that take one.  `opening`: how a turn with a thought begins that stands in the prompt already,
+    so that no server's reader sees it.
     """
 
     format: str
@@ -43,6 +44,7 @@ class Settings(NamedTuple):
     stops: tuple[str, ...]
     tools: list[dict[str, Any]]
     template: dict[str, Any] | None = None
+    opening: str = ""
 
 
 Read = Callable[[str, Sequence[int], bool], Reading]
@@ -74,9 +76,10 @@ def pieces_of(text: str, cuts: Sequence[int], settings: Settings) -> Iterator[st
         at, number = at + length, number + 1
 
 
-def _without_stop(text: str, settings: Settings) -> str:
+def _generated(text: str, settings: Settings) -> str:
+    """Return what a server's reader sees of a turn: without what the prompt holds, and without its stop."""
     stop = next((stop for stop in sorted(settings.stops, key=len, reverse=True) if text.endswith(stop)), "")
-    return text.removesuffix(stop) if stop else text
+    return text.removeprefix(settings.opening).removesuffix(stop)
 
 
 def _tokenizer(settings: Settings) -> Any:
@@ -92,7 +95,10 @@ def _tokenizer(settings: Settings) -> Any:
     added = tokenizers.AddedToken
     inner.add_special_tokens([added(text, normalized=False, special=True) for text in settings.special])
     inner.add_tokens([added(text, normalized=False) for text in settings.markers])
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token=settings.stops[0])
+    suffix = ":opensource"  # the configuration of Hunyuan 3 says how its tokens end, and its reader asks
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, eos_token=settings.stops[0], token_suffix=suffix
+    )
 
 
 def _arguments(text: Any) -> Any:
@@ -196,13 +202,13 @@ def of_message(message: Mapping[str, Any]) -> Reading:
 
 # -- vLLM --------------------------------------------------------------------------------------------------------------
 
-VLLM = {  # its names of the readers of calls and of thoughts
+VLLM = {  # its names of the readers of calls and of thoughts; that of OLMo 3's thoughts needs words of its vocabulary
     **dict.fromkeys(("hermes", "hermes-3", "qwen2.5", "qwen3-2507"), ("hermes", "")),
     **dict.fromkeys(("qwen3", "qwen3-thinking-2507"), ("hermes", "qwen3")),
     "qwen3-coder": ("qwen3_coder", ""), "granite-4.0": ("granite4", ""),
     **dict.fromkeys(("qwen3.5", "qwen3.8"), ("qwen3_coder", "qwen3")), "nemotron-3": ("qwen3_coder", "nemotron_v3"),
     "step-3.5": ("step3p5", "step3p5"), "llama-4": ("llama4_pythonic", ""),
-    **dict.fromkeys(("lfm2", "lfm2.5"), ("lfm2", "deepseek_r1")), "olmo-3": ("olmo3", "deepseek_r1"),
+    **dict.fromkeys(("lfm2", "lfm2.5"), ("lfm2", "deepseek_r1")),
     "jamba": ("jamba", ""),
     **dict.fromkeys(("xlam", "xlam-llama"), ("xlam", "")), "functiongemma": ("functiongemma", ""),
     "ernie-4.5": ("ernie45", "ernie45"), "ling-3": ("ling3", "ling3"), "hy-3": ("hy_v3", "hy_v3"),
@@ -249,9 +255,10 @@ def _vllm(settings: Settings) -> Read:
     def read(text: str, cuts: Sequence[int], thinks: bool) -> Reading:
         request = ChatCompletionRequest(**said)
         parser: Any = made[thinks or bool(settings.template) or settings.format in FRAMED]
-        parser = parser(tokenizer, request.tools, chat_template_kwargs={"thinking": thinks, "enable_thinking": thinks})
+        asked = {"thinking": thinks, "enable_thinking": thinks, "reasoning_effort": "high" if thinks else "no_think"}
+        parser = parser(tokenizer, request.tools, chat_template_kwargs=asked)
         request = parser.adjust_request(request)
-        text = _without_stop(text, settings)
+        text = _generated(text, settings)
         if not cuts:
             ids = tokenizer.encode(text, add_special_tokens=False)
             thoughts, content, calls = parser.parse(text, request, True, ids)
@@ -315,8 +322,10 @@ def _sglang(settings: Settings) -> Read:
     tools, framed = [Tool(**tool) for tool in settings.tools], settings.format in FRAMED
 
     def read(text: str, cuts: Sequence[int], thinks: bool) -> Reading:
-        text = _without_stop(text, settings)
-        reasons = ReasoningParser(names[1], tool_call_parser_active=True) if names[1] and (thinks or framed) else None
+        text = _generated(text, settings)
+        opened = bool(thinks and settings.opening) or None
+        thoughtful = names[1] and (thinks or framed)
+        reasons = ReasoningParser(names[1], True, opened, tool_call_parser_active=True) if thoughtful else None
         caller = FunctionCallParser(tools, names[0])
         if not cuts:
             thoughts, text = reasons.parse_non_stream(text) if reasons is not None else (None, text)
