@@ -255,7 +255,8 @@ def _vllm(settings: Settings) -> Read:
     def read(text: str, cuts: Sequence[int], thinks: bool) -> Reading:
         request = ChatCompletionRequest(**said)
         parser: Any = made[thinks or bool(settings.template) or settings.format in FRAMED]
-        asked = {"thinking": thinks, "enable_thinking": thinks, "reasoning_effort": "high" if thinks else "no_think"}
+        asked = {"thinking": thinks, "enable_thinking": thinks, "reasoning_effort": "high" if thinks else "no_think",
+                 "thinking_mode": "enabled" if thinks else "disabled"}  # fmt: skip
         parser = parser(tokenizer, request.tools, chat_template_kwargs=asked)
         request = parser.adjust_request(request)
         text = _generated(text, settings)
@@ -294,7 +295,7 @@ SGLANG = {
     "ling-3": ("ling3", "ling3"),
     **dict.fromkeys(("laguna-s", "laguna-xs"), ("poolside_v1", "poolside_v1")), "gigachat-3.1": ("gigachat3", ""),
     "gigachat-3.5": ("gigachat35", "gigachat35"), "iquest-q1": ("iquest_q1", "iquest_q1"),
-    "k2-horizon": ("k2_horizon", "k2_horizon"), "muse-glimmer": ("muse", "muse"), "inkling": ("inkling", "inkling"),
+    "k2-horizon": ("k2_horizon", "k2_horizon"), "muse-glimmer": ("muse", "muse"),
     "deepseek-r1": ("deepseekv3", "deepseek-r1"),
     "deepseek-v3.1": ("deepseekv31", "deepseek-v3"), "deepseek-v3.2": ("deepseekv32", "deepseek-v3"),
     "deepseek-v4": ("deepseekv4", "deepseek-v4"),

@@ -102,6 +102,17 @@ def test_pieces_are_tokens_of_the_format():
     assert [*readers.pieces_of("ab", (), settings)] == ["ab"]
 
 
+@pytest.mark.parametrize(("name", "opening"), [
+    ("hermes", ""), ("qwen3", ""), ("qwen3-thinking-2507", "<think>\n"), ("deepseek-v3.1", "<think>"), ("deepseek-v3.2", "<think>"),
+    ("gemma-4", ""),
+])  # fmt: skip
+def test_what_the_prompt_holds_of_a_turn_is_not_read(name, opening):
+    """DeepSeek's callers say whether it thinks; Gemma and Qwen3 begin a thought themselves."""
+    assert laboratory._opening(ChatFormat.load(name)) == opening
+    settings = readers.Settings(name, (), (), ("<|end|>",), [], opening=opening)
+    assert readers._generated(f"{opening}Hm</think>So<|end|>", settings) == "Hm</think>So"
+
+
 def test_transformers_reads_texts_as_numbers_and_nothing():
     """Known: the template of its tests for Qwen3-Coder reads the word null, or digits, as other values."""
     pytest.importorskip("transformers.utils.chat_parsing")
