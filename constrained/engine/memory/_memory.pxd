@@ -49,6 +49,7 @@ cdef enum:
 cdef class Meter:
     cdef long ticks         # not yet handed on
     cdef long began         # what the budget had left when the operation began to count
+    cdef long turn          # units since other threads could run
     cdef int waiting        # threads that wait for the kernel
     cdef bint opened        # whether the budget counts for this thread
     cdef object budget      # of the operation; None: the thread's own

@@ -19,6 +19,7 @@ from constrained.work import current, thread
 
 import constrained.caches as caches
 import os
+from sys import getswitchinterval
 
 
 # ======================================================================================================================
@@ -204,12 +205,15 @@ cdef class Meter:
             self.budget.spend_nearby(units)
         elif (outer := current()) is not None:
             outer.spend_nearby(units)
-        # threads that want the interpreter wait for a slice, not for the end of the operation, unless others wait for
-        # this kernel, and so for whoever gets the interpreter now; where there are none, other processes on a busy
-        # machine would take the core for some milliseconds
-        if self.waiting == 0 and PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
-            with nogil:
-                sched_yield()
+        # An operation keeps the interpreter as long as Python code does: by then somebody who waits has asked for it
+        # and gets it, earlier they would only be woken.  Not where others wait for this kernel, and so for whoever gets
+        # the interpreter now; and where there are no threads, other processes would take the core for milliseconds.
+        self.turn += units
+        if self.turn >= 1e6 * getswitchinterval() and self.waiting == 0:
+            self.turn = 0
+            if PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
+                with nogil:
+                    sched_yield()
         return 0
 
     cdef int close(self) except -1:
@@ -226,12 +230,12 @@ cdef class Meter:
             self.ticks = 0
             if self.opened and self.budget is not None:
                 thread.budget = self.outer
-            self.opened, self.budget, self.outer = False, None, None
+            self.opened, self.turn, self.budget, self.outer = False, 0, None, None
         return 0
 
     cdef int forget(self) except -1:
         """Begin anew in the child of a fork, where nobody waits and no operation goes on."""
-        self.ticks, self.waiting, self.opened, self.budget, self.outer = 0, 0, False, None, None
+        self.ticks, self.waiting, self.turn, self.opened, self.budget, self.outer = 0, 0, 0, False, None, None
         return 0
 
     cdef bint wanted(self) except -1:
