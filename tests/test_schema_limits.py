@@ -1,10 +1,13 @@
 """What may be out of reach, or much work to read: found when a schema is compiled."""
 
+import copy
+
 import pytest
 
 from constrained.errors import UnsupportedSchema
 from constrained.schema.embedding import embed
 from constrained.schema.reading.check import load
+from constrained.work import Budget, metered
 
 WORDS = [f"^{letter}?int(8|16|24|32|40|48|56|64)?(\\[[0-9]*\\])?$" for letter in "uvwxyz"]
 
@@ -50,3 +53,25 @@ def test_what_distinct_items_may_not_stand_beside_is_found_when_it_is_compiled(s
 def test_what_is_tried_beforehand(schema, tried):
     machine = embed({"properties": {"a": schema}}, unsupported="widen")
     assert bool(list(machine.heavy_parts())) == tried
+
+
+PART = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "string", "pattern": "^[a-f]{8}$"}}}
+
+
+def units(schema):
+    budget = Budget()
+    with metered(budget):
+        embed(schema)
+    return budget.limit - budget.left
+
+
+@pytest.mark.parametrize("made", [
+    lambda n: {"type": "array", "allOf": [{"contains": {"const": number}} for number in range(n)]},
+    lambda n: {"oneOf": [{"const": [0, number, 0]} for number in range(n)]},
+    lambda n: {"oneOf": [{"properties": {"k": {"const": number}}, "required": ["k"]} for number in range(n)]},
+    # members with equal parts, each written out anew
+    lambda n: {"oneOf": [{"properties": {**{f"{at}": copy.deepcopy(PART) for at in range(n)}, "k": {"const": k}}}
+                         for k in range(2)]},
+])
+def test_the_work_of_a_compile_grows_with_the_text(made):
+    assert units(made(160)) < 3 * units(made(80))

@@ -32,14 +32,14 @@ def _no_name(values: Any, most: int) -> Any:
 
 
 try:
-    from constrained.schema._values import is_within, plain_copy
+    from constrained.schema._content import is_within, plain_copy
 except ImportError:  # no compiler: nothing is found by content, and schemas are copied as they are read
     is_within = plain_copy = _no_name
 
 
-def content(*values: Any) -> bytes | None:
-    """Return a name of some values, None if they are too many or not plain.  Cost: 0.02 µs per value."""
-    return _written(values) if is_within(values, LARGEST) else None
+def content(*values: Any, most: int | None = None) -> bytes | None:
+    """Return a name of some values, None if they are more than `most`, or not plain.  Cost: 0.02 µs per value."""
+    return _written(values) if is_within(values, LARGEST if most is None else most) else None
 
 
 def content_of(schema: Any, documents: Any, *others: Any) -> tuple[bytes | None, Any]:

@@ -267,33 +267,22 @@ def _combined(
     """Yield what a part can have to be: each condition holds, or does not, or nothing is said of it; as machines split
     it, see `beyond`.
 
-    Of more than `_MOST_COMBINED` conditions, each pair: what cannot be compiled is nearly always two keywords that
+    Of more than `_MOST_COMBINED` conditions, each alone: what cannot be compiled is nearly always two keywords that
     meet.
     """
-    conditions = [(condition, True) for condition in dict.fromkeys(counted)] + [
-        (claim, False) for claim in dict.fromkeys(claims) if claim not in counted
-    ]
-    if not any(leads(part) for part in (base, *(condition for condition, _ in conditions))):
+    counts = dict.fromkeys(counted)
+    conditions = dict.fromkeys([*counts, *claims])
+    if not any(leads(part) for part in (base, *conditions)):
         return
-    found = {base: None}
-    few = len(conditions) <= _MOST_COMBINED
-    for condition, is_counted in conditions:
-        for conj in tuple(found) if few else _alone(base, conditions):
+    found, few = {base: None}, len(conditions) <= _MOST_COMBINED
+    for condition in conditions:
+        for conj in tuple(found) if few else (base,):
             spend(2)
-            outside = both(conj, negation(condition)) if is_counted else beyond(values, conj, condition)
+            outside = both(conj, negation(condition)) if condition in counts else beyond(values, conj, condition)
             for joined in (both(conj, condition), outside):
                 if joined is not None and joined not in found and joined != NOTHING and not values.never(joined):
                     found[joined] = None
     yield from found
-
-
-def _alone(base: Conj, conditions: list[tuple[Conj, bool]]) -> Iterator[Conj]:
-    """Yield a part of which nothing is said, and with one condition that holds or does not."""
-    yield base
-    for condition, _ in conditions:
-        yield both(base, condition)
-        if len(condition) == 1:
-            yield both(base, negation(condition))
 
 
 def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widened, ...]]:

@@ -146,7 +146,7 @@ def plainly_written(numbers: Numbers) -> Numbers:
     return tuple([replace(one, plain=True) for one in numbers])
 
 
-def _is_constant(numbers: NumberRange) -> bool:
+def is_constant(numbers: NumberRange) -> bool:
     return numbers.low is not None and numbers.low == numbers.high
 
 
@@ -281,7 +281,7 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
     if left == ALL_NUMBERS:
         return right
     spend(4 + (len(left) + len(right)) // 2)
-    if len(left) == len(right) == 1 and _is_constant(left[0]) and _is_constant(right[0]):  # tags of unions
+    if len(left) == len(right) == 1 and is_constant(left[0]) and is_constant(right[0]):  # tags of unions
         return () if left[0].low != right[0].low else right if right[0].plain else left
     left_points, left_ranges = _split(left)
     right_points, right_ranges = _split(right)
@@ -325,7 +325,7 @@ def _are_apart(one: NumberRange, other: NumberRange) -> bool:
 
 def _split(numbers: Numbers) -> tuple[list[Fraction], list[NumberRange]]:
     points = [one.low for one in numbers if one.low is not None and one.low == one.high and not one.plain]
-    return points, [one for one in numbers if one.plain or not _is_constant(one)]
+    return points, [one for one in numbers if one.plain or not is_constant(one)]
 
 
 _NO_NUMBER = NumberRange(low=Fraction(1), high=Fraction(0))

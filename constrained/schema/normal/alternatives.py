@@ -18,10 +18,11 @@ contributing subschema whether it holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
+from operator import attrgetter
 from threading import local
 from typing import Any, NamedTuple, TypeAlias
 
@@ -54,23 +55,20 @@ from constrained.schema.normal.scalars import (
     NO_SCALARS,
     OBJECT,
     SCALAR,
-    STRING,
     Scalars,
 )
 from constrained.schema.normal.unions import (
     Switch,
     Tags,
     all_but,
-    all_others,
     by_key,
     cells,
     chain,
     of_array,
-    of_conj,
     of_object,
     rivals,
 )
-from constrained.schema.number_sets import exact
+from constrained.schema.number_sets import is_constant
 from constrained.schema.reading.document import NOTHING, Node, at_keyword, bared, both, denials, ordered
 from constrained.schema.strings.sets import ALL_TEXTS
 from constrained.schema.values import ALWAYS, Conj, ItemFrom, SignedNode
@@ -206,7 +204,8 @@ class Combination:
     as_clause: Callable[[Sketch], frozenset[Any] | None]
     of_clause: Callable[[frozenset[Any]], Sketch]
     constant: Callable[[Sketch], Any]  # the only value, None unless it is plain that there is only one
-    rivals: Callable[[list[Sketches]], list[list[int]]]  # for each member of a union, the others that may meet it
+    certain: Callable[[Sketch], Collection[Any]]  # the places (or keys) of items (or members) that there surely are
+    at: Callable[[Sketch, Any], Conj]  # what stands at such a place
 
     def _ask(self, conj: Conj, mode: Mode = Mode.PLAIN) -> Steps:
         return (yield from ask(conj, self.type, (self.full,), mode))
@@ -367,8 +366,8 @@ class Combination:
             return ()
         found: list[Sketch] = []
         placed = [self.conjoin((beside,), sketches, node) for sketches in plain]
-        rivals = self.rivals(placed)
-        if self._are_open(placed, rivals):
+        others = rivals(placed, self.certain, self.at, _tags)
+        if self._are_open(placed, others):
             contrary = []
             for operand in operands:
                 contrary.append((yield from self._ask_not(operand)))
@@ -382,7 +381,7 @@ class Combination:
             for sketch in own:
                 alone: Sketches = (sketch,)
                 here = self.conjoin((beside,), (sketch,), node)
-                for other in rivals[index]:
+                for other in others[index]:
                     spend(1 + len(here) * len(placed[other]))
                     if any(not self.disjoint(one, rival, surely_never) for one in here for rival in placed[other]):
                         alone = self.conjoin(alone, (yield from self._ask_not(operands[other])), node)
@@ -763,35 +762,28 @@ def _seems_empty(conj: Conj) -> bool:
     return not any(types & type_ and sketches_of(conj, type_) for type_ in (OBJECT, ARRAY))
 
 
-def _texts(conj: Conj) -> frozenset[str] | None:
-    """Return the values of a conjunction if its keywords show that they are a finite set of strings."""
+def _tags(conj: Conj) -> Tags | None:
+    """Return the values of a conjunction if its keywords show that they are a finite set of scalars."""
     types = EVERY_TYPE
     for signed in conj:
         if signed.positive:
             types &= plan_of(signed.node).types
-    return scalars_of(conj).strings.only if types == STRING else None
-
-
-def _tags(conj: Conj) -> Tags | None:
-    """Return the values of a conjunction if its keywords show that they are a few scalars."""
-    found = of_conj(conj)
-    if found is None or type(found[0]) is str:
-        return _texts(conj)
-    (value,) = found
-    return (
-        None
-        if isinstance(value, (list, dict))
-        else frozenset({value if value is None or type(value) is bool else (exact(value),)})
-    )
+    if types & ~SCALAR:
+        return None
+    found = scalars_of(conj)
+    texts, numbers = found.strings.only, [one.low for one in found.numbers if is_constant(one)]
+    if texts is None or len(numbers) < len(found.numbers):
+        return None
+    return frozenset([*texts, *((number,) for number in numbers), *found.booleans, *((None,) if found.null else ())])
 
 
 _COMBINATIONS = {
     ARRAY: Combination(
         ARRAY, arrays.FULL, arrays.disjoint, arrays.merge, arrays.deny, arrays.as_clause, arrays.of_clause, of_array,
-        all_others,
+        arrays.certain, arrays.item,
     ),
     OBJECT: Combination(
         OBJECT, objects.FULL, objects.disjoint, objects.merge, objects.deny, objects.as_clause, objects.of_clause,
-        of_object, lambda members: rivals(members, _texts),
+        of_object, attrgetter("required"), objects.value_of,
     ),
 }

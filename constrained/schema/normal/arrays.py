@@ -67,6 +67,11 @@ def item(sketch: ArraySketch, index: int) -> Conj:
     return sketch.prefix[index] if index < len(sketch.prefix) else sketch.rest
 
 
+def certain(sketch: ArraySketch) -> range:
+    """Return the places of items that an array has for sure, the further ones that are alike as one."""
+    return range(min(len(sketch.prefix) + 1, sketch.min))
+
+
 def disjoint(left: ArraySketch, right: ArraySketch, never: Never) -> bool:
     """Return True if certainly no array satisfies both sketches."""
     if left.unique is not None and right.unique is not None and left.unique != right.unique:

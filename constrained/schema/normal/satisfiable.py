@@ -431,6 +431,8 @@ class Completion:
             return True
         if not all(self._can_serve(number) for number, need in enumerate(self._start.needs) if need):
             return False
+        if self._are_apart():
+            return True
         stack = [self._following(self._start)]
         seen = {self._start}
         while stack:
@@ -446,6 +448,19 @@ class Completion:
             spend(6 + len(state.needs))
             stack.append(self._following(state))
         return False
+
+    def _are_apart(self) -> bool:
+        """Return whether there is room for items of its own for each demand, behind those whose place matters."""
+        length, needs, _ = self._start
+        least, most = max(self._alike, length) + sum(needs), self._bounds.most
+        if any(demand.capped for demand in self._demands) or most is not None and max(least, self._bounds.least) > most:
+            return False
+        shape, fixed = self._shape, self._fixed
+        conjs = [both(shape.at(index), fixed.get(index, frozenset())) for index in range(length, self._alike)]
+        conjs += [both(shape.rest, demand.item) for demand, need in zip(self._demands, needs, strict=True) if need]
+        conjs += [shape.rest] if least < self._bounds.least else []
+        spend(len(conjs))
+        return _every(self._ask(conj) for conj in conjs)
 
     def _can_serve(self, number: int) -> bool:
         """Return whether some position has an item for a demand.  What this asks first spares the search while answers

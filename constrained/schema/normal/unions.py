@@ -18,12 +18,15 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator,
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.schema.normal.arrays import ArraySketch
-from constrained.schema.normal.objects import ObjectSketch, value_of
+from constrained.schema.normal.objects import ObjectSketch
 from constrained.schema.normal.plans import JoinKind, Operation, plan_of
 from constrained.schema.normal.scalars import OBJECT
 from constrained.schema.reading.document import NOTHING, both, denials
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape
 from constrained.work import spend
+
+Tags: TypeAlias = frozenset[Hashable]  # values, equal where JSON Schema says so
+TagsOf: TypeAlias = Callable[[Conj], Tags | None]  # of the values that a conjunction allows, if they are a few scalars
 
 
 def of_conj(conj: Conj) -> tuple[Any] | None:
@@ -71,29 +74,41 @@ _WORTH_IT = 4  # members from which on an index beats looking at all pairs
 
 
 def rivals(
-    members: Sequence[Sequence[ObjectSketch]], texts: Callable[[Conj], frozenset[str] | None]
+    members: Sequence[Sequence[Any]], parts: Callable[[Any], Collection[Any]],
+    part: Callable[[Any, Any], Conj], tags: TagsOf,
 ) -> list[list[int]]:
-    """Return, for each member of a union, the other members that may share an object with it.
+    """Return, for each member of a union, the other members that may share a value with it.
 
-    `texts` returns the values of a conjunction if they are known to be a finite set of strings.
+    parts: the keys (or places) that all objects (or arrays) of a sketch have; part: what stands there.
     Cost: linear in the members where they are tagged; the answer is "all others" where they are not.
     """
-    if len(members) < _WORTH_IT or not all(members):
-        return all_others(members)
     sketches = [sketch for member in members for sketch in member]
-    for key in sketches[0].required:
-        if all(key in sketch.required for sketch in sketches):
-            tags = [[texts(value_of(sketch, key)) for sketch in member] for member in members]
-            if all(found is not None for member in tags for found in member):
-                return _sharing([frozenset[str]().union(*(found or () for found in member)) for member in tags])
-    return _by_keys(members)
+    if len(members) < _WORTH_IT or not sketches:
+        return all_others(members)
+    best: list[list[int]] | None = None
+    for place in parts(sketches[0]):
+        spend(1 + len(sketches) // 4)
+        if not all(place in parts(sketch) for sketch in sketches):
+            continue
+        found = [[tags(part(sketch, place)) for sketch in member] for member in members]
+        if any(one is None for member in found for one in member):
+            continue
+        sharing = _sharing([Tags().union(*(one or () for one in member)) for member in found])
+        if best is None or sum(map(len, sharing)) < sum(map(len, best)):
+            best = sharing
+        if not any(best):
+            break
+    return _by_keys(members) if best is None else best
 
 
-def _by_keys(members: Sequence[Sequence[ObjectSketch]]) -> list[list[int]]:
-    """Return the others that allow all keys that a member requires, where every member is one sketch that allows the
-    keys it names only.
+def _by_keys(members: Sequence[Sequence[Any]]) -> list[list[int]]:
+    """Return the others that allow all keys that a member requires, where every member is one sketch of objects that
+    allows the keys it names only.
     """
-    if not all(len(member) == 1 and member[0].required and is_closed(member[0]) for member in members):
+    if not all(
+        len(member) == 1 and isinstance(member[0], ObjectSketch) and member[0].required and is_closed(member[0])
+        for member in members
+    ):
         return all_others(members)
     homes: dict[str, list[int]] = {}
     for index, (sketch,) in enumerate(members):
@@ -125,8 +140,8 @@ def all_others(members: Sequence[Sequence[object]]) -> list[list[int]]:
     return [[other for other in some if other != index] if member else [] for index, member in enumerate(members)]
 
 
-def _sharing(tags: list[frozenset[str]]) -> list[list[int]]:
-    homes: dict[str, list[int]] = {}
+def _sharing(tags: list[Tags]) -> list[list[int]]:
+    homes: dict[Hashable, list[int]] = {}
     for index, found in enumerate(tags):
         for text in found:
             homes.setdefault(text, []).append(index)
@@ -134,12 +149,9 @@ def _sharing(tags: list[frozenset[str]]) -> list[list[int]]:
 
 
 MANY = 8  # conditionals on one key; from so many on they are read together
-Tags: TypeAlias = frozenset[Hashable]  # values, equal where JSON Schema says so
 Sketches: TypeAlias = tuple[Any, ...]  # of objects or arrays
 Asking: TypeAlias = Generator[Any, Any, Any]
 
-
-TagsOf: TypeAlias = Callable[[Conj], Tags | None]  # of the values that a conjunction allows, if they are a few scalars
 Ask: TypeAlias = Callable[[Conj], Asking]
 
 

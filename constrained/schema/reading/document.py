@@ -34,6 +34,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from constrained.errors import LimitExceeded, SchemaError, UnsupportedSchema, shown
 from constrained.regex.liveness import MADE
+from constrained.schema.by_content import content
 from constrained.schema.reading.keywords import (
     BY_URI,
     DRAFT_2020,
@@ -65,6 +66,7 @@ Where: TypeAlias = "str | tuple[Where, str | int]"
 Schema: TypeAlias = "dict[str, Any] | bool"
 
 _PORTION = 200  # units that are spent at once
+_MOST_ALIKE, _LONGEST_ALIKE = 200, 10_000  # values in schemas that are found by content, and bytes of their names
 MOST_METASCHEMAS = 32  # each declared by the one before
 
 _ATOMS = frozenset({str, int, bool, type(None)})
@@ -464,6 +466,7 @@ class Document:
         self.lock = _Lock()
         unlocked_at_fork(self)
         self.nodes: dict[int | tuple[int, Scope], Node] = {}  # by id of the schema, and scope where there is one
+        self.alike: dict[tuple[bytes, Resource, Scope], Node] = {}  # by content
         self.followed: dict[Node, Conj] = {}
         self._constants: dict[object, Node] = {}
         self._unions: dict[frozenset[Conj], Node] = {}
@@ -477,7 +480,7 @@ class Document:
                 if self._bare is None:
                     bare = copy(self)
                     bare.closed, bare.reading, bare._bare = False, (self.asserted_formats, False), bare
-                    bare.nodes, bare.followed, bare._constants, bare._unions = {}, {}, {}, {}
+                    bare.nodes, bare.alike, bare.followed, bare._constants, bare._unions = {}, {}, {}, {}, {}
                     self._bare = bare
         return self._bare
 
@@ -488,13 +491,21 @@ class Document:
             self._bare.lock = self.lock
 
     def node(self, schema: Schema, resource: Resource, scope: Scope, where: Where) -> Node:
-        """Return the node of a subschema; the first place where it is met names it in messages."""
+        """Return the node of a subschema; the first place where it, or an equal one, is met names it in messages.
+
+        Equal ones have one node, so that documents with all references filled in cost no more than with them: a
+        conjunction of a part of a union's member and the denial of the same part of another says nothing at once.
+        """
         if self.library.dynamic and resource not in scope:
             scope = (*scope, resource)
         key = (id(schema), scope) if scope else id(schema)
         found = self.nodes.get(key)
         if found is None:
-            found = self.nodes[key] = Node(self, schema, resource, scope, where)
+            name = content(schema, most=_MOST_ALIKE)
+            found = Node(self, schema, resource, scope, where)
+            if name is not None and len(name) <= _LONGEST_ALIKE:
+                found = self.alike.setdefault((name, resource, scope), found)
+            self.nodes[key] = found
         return found
 
     def follow(self, node: Node) -> Conj:
