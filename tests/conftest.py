@@ -10,6 +10,7 @@ import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -48,6 +49,13 @@ OF_FORMATS = {f"test_{name}" for name in (
     "fuzz_inputs", "definitions", "unique_texts", "ledger",
 )}
 OF_MODELS = {"test_notebooks", "test_docs", "test_readme", "test_cli_files", "test_stored", "test_vocabulary_files"}
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Of a test that is ``sampled(n)`` every n-th row runs, of each test others; the rest by ``make exhaustive``."""
+    mark = item.get_closest_marker("sampled")
+    if mark is not None and (crc32(item.originalname.encode()) + sum(item.callspec.indices.values())) % mark.args[0]:
+        item.add_marker(pytest.mark.exhaustive)
 
 
 @pytest.hookimpl(trylast=True)

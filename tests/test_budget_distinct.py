@@ -383,6 +383,7 @@ def test_numbers_that_a_way_out_does_not_write_again_share_it():
     assert constraint.budget.limit - constraint.budget.left < 100_000
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("members", _UNIONS.values(), ids=_UNIONS.keys())
 @pytest.mark.parametrize("seed", [1, 2])
 def test_budgets_over_distinct_open_objects_of_several_kinds_are_within_the_work(members, seed, tiny_vocabulary):

@@ -31,25 +31,22 @@ def package(tmp_path):
 
 
 def test_what_is_compiled_is_not_compiled_again(package):
+    """And an archive with its C files takes no Cython."""
     assert _build(package) == ["one", "two"]
     kept = {path: path.stat().st_mtime_ns for path in (package / "build" / "units").rglob("*.so")}
     (package / "constrained" / "two.pyx").write_text("name = 'other'\n")
     assert _build(package) == ["one", "two"]
     assert [path.name.split(".")[1] for path, then in kept.items() if path.stat().st_mtime_ns != then] == ["two"]
+    (package / "PKG-INFO").touch()
+    for name in ("one", "two"):
+        (package / "constrained" / f"{name}.pyx").write_text("this is no Cython")
+    shutil.rmtree(package / "build")
+    (package / "Cython.py").write_text("raise ImportError('not here')")
+    assert _build(package) == ["one", "two"]
 
 
 def test_one_unit_that_does_not_compile_leaves_all_out(package):
     (package / "constrained" / "two.pyx").write_text('cdef extern from "there_is_no_such.h":\n    int f()\nvalue = f()\n')
     assert _build(package) == []
     (package / "constrained" / "two.pyx").write_text("name = 'mended'\n")
-    assert _build(package) == ["one", "two"]
-
-
-def test_an_archive_with_its_c_files_takes_no_cython(package):
-    _build(package)
-    (package / "PKG-INFO").touch()
-    for name in ("one", "two"):
-        (package / "constrained" / f"{name}.pyx").write_text("this is no Cython")
-    shutil.rmtree(package / "build")
-    (package / "Cython.py").write_text("raise ImportError('not here')")
     assert _build(package) == ["one", "two"]

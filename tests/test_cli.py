@@ -105,6 +105,7 @@ def test_nothing_is_generated_before_the_arguments_are_checked(capsys, monkeypat
     assert "page.html" in capsys.readouterr().err
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_show_prints_a_lark_file(capsys, tools, name):
     """That lark reads the files of formats with tools is tested in test_formats.py."""

@@ -256,6 +256,7 @@ def test_a_choice_keeps_what_its_texts_stand_for():
     assert not _reads(LARK.repeat(1, 2), 257)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("join", [lambda one, a: one + a, lambda one, a: a | one, lambda one, _: one.optional(), lambda one, _: one.repeat(1, 1)])
 def test_what_is_put_together_one_after_another_is_bounded(join):
     """Each step copies all rules, so a chain of them is quadratic; halves of halves are not."""

@@ -20,6 +20,7 @@ NAMES = ChatFormat.names()
 SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(random.randrange(1 << 32))  # the same for all workers
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_hungry_walks_forge_nothing(name):
     for package, names in (("llama_models", ("llama3.1", "pythonic")), ("mistral_common", ("mistral",))):

@@ -179,6 +179,7 @@ def test_nesting_is_written_however_deep():
         chat.write_call("f", {"a": value})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", WITH_TOOLS)
 def test_calls_are_written_and_read(name):
     chat = ChatFormat.load(name)
@@ -199,6 +200,7 @@ def test_calls_are_written_and_read(name):
             assert (read.name, read.arguments) == (call.name, call.arguments), row["id"]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", sorted(set(OF_EACH_GRAMMAR) & set(WITH_TOOLS)))
 def test_lark_reads_the_bound_grammar(name):
     lark = pytest.importorskip("lark")
@@ -211,6 +213,7 @@ def test_lark_reads_the_bound_grammar(name):
         parser.parse(text.replace("3", "33"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WITH_TOOLS)
 def test_a_frame_that_requests_share_is_that_of_each(name):
     shared = ChatFormat.load(name)
@@ -364,6 +367,7 @@ def _definitions(names=NAMES):
     return [pairs.read_definition(folder / f"{name}.toml", folder) for name in names]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("definition", _definitions(OF_EACH_GRAMMAR), ids=lambda definition: definition.grammar.stem)
 def test_lowered_grammars_are_what_the_texts_say(definition):
     """Else: python tools/lowered_grammars.py."""

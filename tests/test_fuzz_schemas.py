@@ -83,6 +83,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("around", "pointer"), PLACES)
 @pytest.mark.parametrize("costly", COSTLY)
 def test_what_costs_too_much_inside_is_found_by_compile(costly, around, pointer):

@@ -47,7 +47,7 @@ def _ordered_object(picks, count):
 def test_kernels_agree_on_keys_in_order(count):
     pytest.importorskip("constrained.engine.kernel._kernel")
     tables = 0
-    for seed in range(8 if count > 3 else 60):
+    for seed in range(4 if count > 3 else 30):
         picks = random.Random(100 * count + seed)
         names, schema, options = _ordered_object(picks, count)
         texts = [bytes((byte,)) for byte in range(256)]
@@ -84,7 +84,7 @@ def test_kernels_agree_on_objects_that_want_one_of_some_names(count):
     """One name of each clause is all that is asked for: the object is native from its start."""
     pytest.importorskip("constrained.engine.kernel._kernel")
     choosing = 0
-    for seed in range(30):
+    for seed in range(12):
         picks = random.Random(100 * count + seed)
         names, schema = _choosing_object(picks, count)
         texts = [bytes((byte,)) for byte in range(256)]
@@ -101,7 +101,7 @@ def test_kernels_agree_on_objects_that_want_one_of_some_names(count):
         for walk in range(2):
             places = [(kernel, kernel.step_bytes(kernel.start, b"{")) for kernel in kernels]
             assert_kernels_agree(vocabulary, places, min(count, 20) + 6, walk)
-    assert choosing > 3
+    assert choosing > 1
 
 
 def _tied_object(picks):
@@ -143,7 +143,7 @@ def test_kernels_agree_on_objects_that_are_native_from_some_key_on(order):
     """Where the last clause is met, and where one shape of many is left."""
     pytest.importorskip("constrained.engine.kernel._kernel")
     look, native, walks = pytest.importorskip("constrained.engine.kernel._kernel"), 0, 0
-    for seed in range(24):
+    for seed in range(12):
         picks = random.Random(seed)
         names, schema = _tied_object(picks)
         texts = [*map(chr, range(32, 127)), *(f'"{name}":' for name in names), '"t":"x', '1"', ',"', '","', '":1,"', '":1}', "},", '"}', 'q":1,', '"q":']
@@ -158,7 +158,7 @@ def test_kernels_agree_on_objects_that_are_native_from_some_key_on(order):
             read, walks = assert_kernels_agree(vocabulary, places, 30, walk), walks + 1
             state = kernels[1].step_bytes(kernels[1].start, b'{"' + read)
             native += any("POSITION" in _kinds_below(look, kernels[1], stack) for _, stack in look.configurations(kernels[1], state))
-    assert native > walks // 20 > 1, (native, walks)
+    assert native > walks // 20 > 0, (native, walks)
 
 
 @pytest.mark.parametrize("whitespace", ["compact", "flexible"])

@@ -18,6 +18,7 @@ from constrained.machine import MarkerSafe, Quoting
 VOCABULARY = hard_vocabulary()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("quoting", Quoting.__members__.values(), ids=lambda quoting: quoting.name)
 @pytest.mark.parametrize("seed", range(4))
 def test_kernels_agree_on_texts(quoting, seed):
@@ -319,6 +320,7 @@ def test_tables_know_what_was_added(stand):
     assert all(table.find(a ^ 1, b, near) == table.find(a, b + 3, near) == -1 for a, b, near in known)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_kernels_agree_on_masks_of_many_blocks(seed):
     """Eleven thousand tokens: what differs from a base is spread over all of a mask."""

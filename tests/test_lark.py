@@ -51,6 +51,7 @@ def test_acceptance_equals_lark(case):
     assert [text for text in texts if acceptor.accepts(text) != oracle.accepts(text)] == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_printed_grammar_is_the_same_language(case):
     grammar = Grammar.from_lark(case["grammar"])

@@ -162,6 +162,7 @@ THINKING = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", THINKING)
 def test_thoughts_of_formats_leave_their_budget(name):
     """Random walks, every other one begun by a thought where the format leaves that to the model."""

@@ -113,6 +113,7 @@ def _masks(grammar, vocabulary, seed, kernel=None, steps=60):
     return found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", LISTS)
 def test_masks_are_those_of_an_alternative_for_each_tool(name, options, monkeypatch):

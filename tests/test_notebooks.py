@@ -16,6 +16,7 @@ pytest.importorskip("transformers")
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("[0-9]*.py"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path, capsys):
     if "matplotlib" in path.read_text(encoding="utf-8"):

@@ -281,6 +281,7 @@ RANDOM = [n for n in map(random_range, map(random.Random, range(100))) if n is n
 LENGTHS = {JSON_NUMBERS: 6, CANONICAL_NUMBERS: 6, PYTHON_NUMBERS: 5}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
 @pytest.mark.parametrize("group", range(12))
 def test_every_short_text(group: int, spelling: NumberSpelling) -> None:
@@ -292,6 +293,7 @@ def test_every_short_text(group: int, spelling: NumberSpelling) -> None:
             assert (at is not None and at.accepts) == expected, (numbers, text)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
 @pytest.mark.parametrize("group", range(12))
 def test_every_state_is_live(group: int, spelling: NumberSpelling) -> None:
@@ -394,6 +396,7 @@ def test_enumerations(listed: str, spelling: NumberSpelling) -> None:
     assert all(ends(state, known) for state in reached(start, ALPHABETS[spelling], 6, most=300))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
 @pytest.mark.parametrize("group", range(9))
 def test_numbers_without_some(group: int, spelling: NumberSpelling) -> None:

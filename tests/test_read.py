@@ -102,6 +102,7 @@ def test_known_steps_are_the_slow_ones(name):
         assert _situation(whole) == _situation(slow), word
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_turns_are_read_by_known_steps_as_slowly(name):
     chat = ChatFormat.load(name)
@@ -115,6 +116,7 @@ def test_turns_are_read_by_known_steps_as_slowly(name):
             assert _situation(fast) == _situation(slow), piece
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_what_comes_again_is_read_as_slowly(name):
     """Many calls, and many messages."""

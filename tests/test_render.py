@@ -45,6 +45,7 @@ def _same(read, given):
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_rendered_text_is_read_back(name):
     chat, messages = ChatFormat.load(name), _messages(name)
@@ -54,6 +55,7 @@ def test_rendered_text_is_read_back(name):
     assert chat.render_text(read) == text
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_learned_is_what_is_generated(name):
     chat, messages = ChatFormat.load(name), _messages(name)
@@ -223,6 +225,7 @@ OPENAI = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_a_conversation_of_another_interface_is_rendered_in_every_format(name):
     chat = ChatFormat.load(name)

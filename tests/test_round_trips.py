@@ -131,6 +131,7 @@ def check(name, vocabulary, messages):
     return None
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_conversations_are_read_back(name):
     vocabulary = random.Random(SEED + name).choice([*VOCABULARIES])

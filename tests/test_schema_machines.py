@@ -301,6 +301,7 @@ def _ends(machine: Any, state: int, known: set[int], most: int = 150) -> bool:
 WALKS = [{}, {"whitespace": "canonical", "spelling": "canonical", "property_order": "schema"}, {"surface": "python"}]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("schema", SCHEMAS, ids=IDS)
 def test_random_walks_meet_no_dead_end(schema: Any) -> None:
     for options in WALKS:

@@ -225,6 +225,7 @@ def nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caches, "MOST_BYTES", 1 << 40)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("ordered", [False, True], ids=["any order", "ordered"])
 def test_machines_are_the_same(surface: str, ordered: bool, plainly: Any) -> None:
@@ -246,6 +247,7 @@ def test_machines_of_all_kinds_of_schemas_are_the_same(plainly: Any) -> None:
     assert finished > 60
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("word", ["items", "properties", "not", "allOf", "additionalProperties"])
 @pytest.mark.parametrize("inner", [{"type": "string"}, {"type": 1}])
 def test_nesting_is_no_recursion(word: str, inner: Any) -> None:

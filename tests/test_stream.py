@@ -43,6 +43,7 @@ def _asked(name, row):
     return ChatFormat.load(name), tools, options
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "row"), VALID, ids=_id)
 def test_events_add_up(name, row):
     chat, tools, options = _asked(name, row)
@@ -61,6 +62,7 @@ def test_events_add_up(name, row):
         assert said(stream.close()) == whole
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_a_turn_cut_in_two_at_every_place(name):
     row = max((row for format, row in VALID if format == name), key=lambda row: len(row["text"][:300]))
@@ -72,6 +74,7 @@ def test_a_turn_cut_in_two_at_every_place(name):
         assert total(events + stream.end()) == whole
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_ids_are_told_as_text_is(name):
     row = next(row for format, row in VALID if format == name)
@@ -89,6 +92,7 @@ def test_ids_are_told_as_text_is(name):
     assert total(events + stream.end()) == said(chat.parse(row["text"], tools, **options)) == said(stream.close())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_events_are_close_behind_the_text_that_they_tell_of(name):
     chat = ChatFormat.load(name)
@@ -159,6 +163,7 @@ def test_ids_need_a_vocabulary():
         ChatFormat.load("hermes").stream_parser().feed([1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_the_beginning_of_a_turn_is_read_as_far_as_it_goes(name):
     for row in [row for format, row in VALID if format == name][:4]:

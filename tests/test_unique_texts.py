@@ -103,6 +103,7 @@ PIECES = vocabulary_of_pieces()
 WORDS = vocabulary_of_pieces(4, "abc")  # below those of four letters no other token, and nothing leaves a text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("named", [frozenset(), frozenset({"ab", "ba", "b"})], ids=["any", "named"])
 @pytest.mark.parametrize("beside", [None, EXCLAIMED, Echoed()], ids=["alone", "beside any", "beside recorded ones"])
 @pytest.mark.parametrize("texts", TEXTS)

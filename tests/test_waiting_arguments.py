@@ -66,6 +66,7 @@ def _masks(grammar, vocabulary, seed, steps=60, kernel=None):
     return found
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("special", [True, False], ids=["tokens", "texts"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_masks_are_those_of_machines_made_at_once(name, special, monkeypatch):
@@ -84,6 +85,7 @@ def test_masks_are_those_of_machines_made_at_once(name, special, monkeypatch):
         assert found[0] == found[1], parameters
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FORMATS)
 def test_nearly_all_arguments_wait(name, monkeypatch):
     chat, asked = c.ChatFormat.load(name), []
@@ -128,6 +130,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("schema", KEYS, ids=range(len(KEYS)))
 @pytest.mark.parametrize("order", ["schema", "any"])
 @pytest.mark.parametrize("changed", [{}, {"whitespace": "compact"}, {"spelling": "any"}, {"avoid": ("</tool_call>", "\n")}])

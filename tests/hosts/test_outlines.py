@@ -85,8 +85,7 @@ def test_the_output_is_that_of_plain_generate(options, model, constraint, run):
 @pytest.mark.filterwarnings("ignore")
 def test_batches_and_one_generator_many_times(options, model):
     found = generator(model, Person, max_new_tokens=60)
-    for seed in range(3):
-        torch.manual_seed(seed)
+    for _ in range(2):
         texts = found.batch(["Hello", "A longer prompt is padded on the left", "x"], max_new_tokens=70, **options)
         assert [set(json.loads(text)) for text in texts] == [{"name", "age"}] * 3
 
