@@ -78,9 +78,9 @@ def _test(test: dict[str, Any]) -> dict[str, Any]:
 
 def main(path: Path, count: int | None, *, record: Path | None = None, repetitions: int = 3) -> None:
     """Measure, print a table and the ratios, and write the dated record."""
+    rows = read(path, count)
     vocabulary = vocabularies.llama3() or vocabularies.embedded()
     engines = installed(vocabulary)
-    rows = read(path, count)
     meta = machine(f"{vocabulary.size:,} ids", vocabulary, engines)
     # first, as what a run leaves free would be used again, and not be seen
     memory = {engine.name: grown(engine, vocabulary, rows) for engine in engines}

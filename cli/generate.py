@@ -37,6 +37,7 @@ from .inputs import (
     check_writable,
     read_model,
     read_rows,
+    refuse_alone,
     takes_language,
 )
 
@@ -70,6 +71,7 @@ def generate(
     settings = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
     arguments = model, asdict(asked), settings
     if jsonl is None:
+        refuse_alone("jsonl", ray=ray, out=out)
         write = writer(*arguments)
         for turn in range(n):
             row = write({"prompt": prompt, "seed": seed + turn})
@@ -387,6 +389,7 @@ def bench(
 
         collection.main(schemas, count, record=record, repetitions=1 if quick else 3)
         return
+    refuse_alone("schemas", count=count)
     from constrained.benchmarks import speed
 
     speed.main(quick=quick, record=record, as_json=as_json)

@@ -73,6 +73,12 @@ OutOption = Annotated[
 ]
 
 
+def refuse_alone(other: str, **given: Any) -> None:
+    """Refuse options that say something of another one, which is not there."""
+    for name in (name for name, value in given.items() if value):
+        raise ConstrainedError(f"--{name} without --{other}", because=f"it is a part of --{other}")
+
+
 def check_writable(path: str) -> None:
     """Refuse a file that cannot be written, before the work that is to go into it."""
     try:
@@ -273,8 +279,8 @@ class LanguageOptions:
                 "which language?",
                 because=f"exactly one of --format, --schema, --regex, --lark, --choice is needed; given: {said}",
             )
-        if self.format is None and self.tools is not None:
-            raise ConstrainedError("--tools without --format", because=f"--{given[0]} has no tools")
+        if self.format is None:
+            refuse_alone("format", tools=self.tools)
         if self.format:
             return self.with_tools(self.definitions())
         if self.schema:

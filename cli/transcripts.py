@@ -30,6 +30,7 @@ from .inputs import (
     read_text,
     read_tools,
     read_vocabulary,
+    refuse_alone,
 )
 
 TextKind = Literal["conversation", "assistant_turn", "tool_call"]
@@ -70,6 +71,7 @@ def validate(
         if _all_valid(jsonl, strict=strict, as_json=as_json, actors=ray, out=out):
             return
         raise typer.Exit(1)
+    refuse_alone("jsonl", ray=ray, out=out)
     chat, text, listed = chat_of(format), read_text(file), read_tools(tools)
     options = {"tool_choice": tool_choice, "prompt": prompt, "strict": strict, **options_of(option)}
     try:
