@@ -23,7 +23,6 @@ from constrained.work import metered, spend, working_on
 from .words import Letter, spelled
 
 if TYPE_CHECKING:
-    from constrained.budget.completion import Completions
     from constrained.budget.lookahead import Lookahead
     from constrained.engine.compiled import CompiledGrammar
     from constrained.grammar.ir import Symbol as Part
@@ -33,7 +32,7 @@ LONGEST = 24  # choices of a walk
 TEXT = (0, 0, 0)  # among ranges of bytes: one of a text
 LETTERS = range(0x20, 0x7F)
 
-_kept: WeakKeyDictionary[CompiledGrammar, dict[Part, Completions]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[CompiledGrammar, dict[Part, CompiledGrammar]] = WeakKeyDictionary()
 
 
 def derive(
@@ -106,21 +105,22 @@ def _drawn(
     return word
 
 
-def _alone(constraint: CompiledGrammar, part: Part) -> Completions:
-    """Return the ways through a single pattern or schema; kept with the constraint."""
+def _alone(constraint: CompiledGrammar, part: Part) -> CompiledGrammar:
+    """Return the constraint of a single pattern or schema; kept with the whole one."""
     known = _kept.setdefault(constraint, {})
     found = known.get(part)
-    if found is None or found.is_full():
+    if found is None:
         grammar: Grammar = Grammar({"start": Rule("start", ((part,),))}, adopts=constraint.grammar.adopts)
-        found = known[part] = type(constraint)(grammar, constraint.vocabulary, constraint.options).completions()
+        found = known[part] = type(constraint)(grammar, constraint.vocabulary, constraint.options)
     return found
 
 
-def _walked(constraint: CompiledGrammar, ways: Completions, rng: random.Random, most: int) -> list[Letter] | None:
+def _walked(constraint: CompiledGrammar, alone: CompiledGrammar, rng: random.Random, most: int) -> list[Letter] | None:
     """Return a walk of random length and the shortest way from there; of fewer steps where that is too long, None where
     it is too long from the start.
     """
-    word, states, choices = list[Letter](), [ways.start], rng.randint(0, LONGEST)
+    ways = alone.completions()
+    word, states, choices = list[Letter](), [alone.begun(ways.tracker)], rng.randint(0, LONGEST)
     while choices > 0 and len(word) < most and (found := _stepped(constraint, ways.tracker, states[-1], rng)):
         word.append(found[0])
         states.append(found[1])

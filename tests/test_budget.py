@@ -20,6 +20,7 @@ import constrained as c
 from benchmarks import always_finished
 from benchmarks.tool_sets import tool_sets
 from benchmarks.vocabularies import llama3
+from constrained.budget import lookahead
 from constrained.budget.completion import Completions
 from constrained.budget.lookahead import Lookahead
 from constrained.engine.plain import PlainKernel
@@ -83,7 +84,7 @@ def test_ids_that_must_differ_are_not_told_apart_while_one_is_written(tiny_vocab
         matcher.advance(matcher.shortest_completion()[0])
     allowed = np.unpackbits(_mask(matcher).view(np.uint8), bitorder="little") > 0
     found = case.constraint.completions().successors(matcher._place()[0], lambda: allowed)
-    assert len(found.tokens) > 500 and len(found.used) < 100
+    assert np.count_nonzero(found.texts) > 500 and len(found.used) < 100
 
 
 @pytest.mark.parametrize("soft_close", [0, 4])
@@ -176,7 +177,7 @@ def test_white_space_of_unicode_is_not_begun_by_an_overlong_character():
         assert always_finished.Case("", constraint).fault(
             always_finished.walk(constraint, budget, random.Random(0), eager=True), budget) is None
     tracker = constraint.completions().tracker
-    assert tracker.next_bytes(tracker.step_bytes(constraint.completions().start, b"a")) == b" abcdefghijklmnopqrstuvwxyz\xc2"
+    assert tracker.next_bytes(tracker.step_bytes(constraint.begun(tracker), b"a")) == b" abcdefghijklmnopqrstuvwxyz\xc2"
 
 
 def test_a_generation_that_has_begun_goes_on_without_work(monkeypatch):
@@ -186,7 +187,7 @@ def test_a_generation_that_has_begun_goes_on_without_work(monkeypatch):
     for token in ids:
         matcher.advance(token)
     completion = matcher.shortest_completion()
-    monkeypatch.setattr(Lookahead, "look_byte", lambda *_: spend(1 << 40))
+    monkeypatch.setattr(Lookahead, "_span", lambda *_: spend(1 << 40))
     for token in completion:
         assert_mask_is_accepts(matcher)
         allowed = np.flatnonzero(np.unpackbits(_mask(matcher).view(np.uint8), bitorder="little")).tolist()
@@ -243,7 +244,7 @@ def test_objects_that_must_differ_are_not_told_apart_while_one_is_written(tiny_v
         matcher.advance(token)
     allowed = np.unpackbits(_mask(matcher).view(np.uint8), bitorder="little") > 0
     found = case.constraint.completions().successors(matcher._place()[0], lambda: allowed)
-    assert len(found.tokens) > 500 and len(found.used) < 100
+    assert np.count_nonzero(found.texts) > 500 and len(found.used) < 100
 
 
 def _fewest_bytes(matcher) -> int:
@@ -457,7 +458,8 @@ def test_a_soft_close_opens_nothing_near_the_end(tiny_vocabulary):
         True,
     ],
 )
-def test_successors_are_those_of_every_token(tiny_vocabulary, schema):
+@pytest.mark.parametrize("steps", ["compiled", "plain"])
+def test_successors_are_those_of_every_token(tiny_vocabulary, schema, steps, monkeypatch):
     """What the walk leaves out, because only characters lie below that lead back, leads where each token leads by
     itself.
     """
@@ -465,18 +467,20 @@ def test_successors_are_those_of_every_token(tiny_vocabulary, schema):
         c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), tiny_vocabulary),
         random.Random(1),
     )
+    if steps == "plain":
+        monkeypatch.setattr(lookahead, "Steps", None)
+    monkeypatch.setattr(tiny_vocabulary.kernels, "completions", None)
     known, row = constraint.completions(), np.zeros((1, tiny_vocabulary.words), np.int32)
-    matcher, state = constraint.matcher(), known.start
+    matcher, state = constraint.matcher(), constraint.begun(known.tracker)
     for _ in range(6):
         matcher.fill_mask(row)
         allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).astype(np.int32)
         flags = np.zeros(tiny_vocabulary.size, np.bool_)
         flags[allowed] = True
         found = known.successors(state, lambda flags=flags: flags)
-        assert {*found.used} == {*found.after.tolist()}
-        by_token = dict(
-            zip(found.tokens.tolist(), (found.states[place] for place in found.after.tolist()), strict=True)
-        )
+        by_token = dict(zip(tiny_vocabulary.trie.ids.tolist(), found.texts.tolist(), strict=True)) | found.named
+        by_token = {token: after for token, after in by_token.items() if after}
+        assert {*found.used} == {*by_token.values()}
         ways = {token: known.length(after) for token in allowed.tolist() if (after := known.after(state, token)) != 0}
         assert {token: known.length(after) for token, after in by_token.items()} == ways
         if not by_token:
@@ -489,9 +493,7 @@ def test_unfinished_tokens():
     vocabulary = c.Vocabulary(
         [b"a", "é".encode(), b"\xc3", b"a\xe2\x82", "a€".encode(), b"\xf0\x9f\x98", b"\x80", b"\xc3a"]
     )
-    places, which, ends = vocabulary.unfinished
-    found = zip(vocabulary.trie.ids[places].tolist(), which.tolist(), strict=True)
-    assert {token: ends[number] for token, number in found} == {2: b"\xc3", 3: b"\xe2\x82", 5: b"\xf0\x9f\x98"}
+    assert {*vocabulary.trie.ids[vocabulary.unfinished].tolist()} == {2, 3, 5}
 
 
 def test_matchers_whose_completions_are_full_do_not_look_ahead_once_more(tiny_vocabulary, monkeypatch):

@@ -180,7 +180,7 @@ def test_ways_that_distinct_objects_share_are_as_short_as_their_own(item, surfac
     constraint, picks, shared = c.compile(grammar, _bytewise()), random.Random(5), 0
     for _ in range(4):
         known = constraint.completions()
-        state, matcher = known.start, constraint.matcher()
+        state, matcher = constraint.begun(known.tracker), constraint.matcher()
         for _ in range(60):
             mask = np.zeros((1, constraint.vocabulary.words), np.int32)
             matcher.fill_mask(mask)
@@ -291,7 +291,7 @@ def test_ways_out_of_distinct_items_are_words_also_where_looking_ahead_forgets_t
     telling = [token for token, text in enumerate([*_BYTES, *pieces]) if text[:1] in b'"{}[],:ab0k']
     for seed in range(2):
         picks, matcher, known = random.Random(seed), constraint.matcher(), constraint.completions()
-        state, row = known.start, np.zeros((1, vocabulary.words), np.int32)
+        state, row = constraint.begun(known.tracker), np.zeros((1, vocabulary.words), np.int32)
         for _ in range(40):
             matcher.fill_mask(row)
             allowed = set(np.flatnonzero(unpacked(row, 140)).tolist())
@@ -336,10 +336,10 @@ def test_of_many_items_a_way_that_looking_ahead_finds_is_no_shorter_than_what_is
     grammar = c.Grammar.from_json_schema(schema, whitespace="compact")
     constraint = c.compile(grammar, vocabulary, max_work=20_000_000)
     known = constraint.completions()
-    values = json.loads(known.way(known.start))
+    values = json.loads(known.way(constraint.begun(known.tracker)))
     assert len(values) == many
     for number in {51, 64, many - 10, many - 1}:
-        state, text = known.start, json.dumps([values[number]], separators=(",", ":")).encode()[:-1]
+        state, text = constraint.begun(known.tracker), json.dumps([values[number]], separators=(",", ":")).encode()[:-1]
         for end in range(len(text) - 2, len(text) + 1):
             looked = state
             for byte in text[:end]:

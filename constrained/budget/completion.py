@@ -2,7 +2,7 @@
 
 The compiled kernel numbers its states and keeps what they mean to itself, so the states are followed here once more, by
 the readable twin: a state is a set of readings, a reading a machine state and a stack, and the shortest way out of a
-reading is that of its machine state and then those of its frames (`shortest_ways`).  A way is spelled in as few tokens
+reading is that of its machine state and then those of its frames (`ways`).  A way is spelled in as few tokens
 as its bytes allow.  That is an upper bound of the fewest tokens that end the word: another way, longer in bytes, may be
 shorter in tokens.
 
@@ -30,10 +30,9 @@ from constrained.machine import Dispatch, State, Text
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from constrained.engine.tokens.vocabulary import Vocabulary
-    from constrained.work import Budget
 
     Allowed = Callable[[], npt.NDArray[np.bool_]]  # which tokens may come next, (size,), as the plain mask says
 
@@ -56,16 +55,15 @@ _NOTHING = _WayEnd(0, 0, 0)
 
 
 class Completions:
-    """The ways out of one constraint's states; shared by its matchers, which hold states of `tracker`.
+    """The ways out of states; shared by the matchers over a vocabulary, which hold states of `tracker`.
 
-    budget: what looking ahead in a generation may do, beside the constraint's own, which the masks need.
     Invariant: what is kept depends on the state alone, so matchers that share this and matchers that do not get the
     same answers.
     Threads: two may compute the same thing twice.
     """
 
-    def __init__(self, vocabulary: Vocabulary, root: State, *, nullable: bool, budget: Budget) -> None:
-        self._vocabulary, self.budget = vocabulary, budget
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
         self._ways = Ways(vocabulary.special)
         self.tracker = Lookahead(
             vocabulary,
@@ -74,9 +72,8 @@ class Completions:
             max_bytes=_MOST_BYTES,
         )
         self._steps = TokenSteps(vocabulary, self.tracker)
-        self.start = self.tracker.start_at(root, nullable)
-        texts = vocabulary.by_text
-        self.bytewise = all(bytes([byte]) in texts for byte in range(256))  # then a way has no more tokens than symbols
+        token = self.tracker.steps.token  # of a text, -1: none
+        self.bytewise = all(token(bytes([byte])) >= 0 for byte in range(256))  # a way has no more tokens than symbols
         self._frames: dict[Frame | None, Way | None] = {None: ""}
         self._known: dict[int, Way | None] = {}
         self._tokens: dict[Way, tuple[int, ...] | None] = {}
@@ -210,7 +207,7 @@ class Completions:
         """
         if len(self._ends) > _MOST_ENDS:
             self._ends = {}
-        known, texts, widths = self._ends, self._vocabulary.by_text, self._vocabulary.widths
+        known, token_of, widths = self._ends, self.tracker.steps.token, self._vocabulary.widths
         ends = self._known_ends(way, known)
         data = bytes([min(ord(symbol), 255) for symbol in way])
         end = len(way)  # of the bytes before the next special token
@@ -224,8 +221,8 @@ class Completions:
                 best = _WayEnd(ends[-1].count + 1, ord(way[at]) - 256, 1)
             else:
                 for width in widths:
-                    token = texts.get(data[at : at + width]) if width <= end - at else None
-                    if token is not None and (count := ends[-width].count + 1) < best.count:
+                    token = token_of(data[at : at + width]) if width <= end - at else -1
+                    if token >= 0 and (count := ends[-width].count + 1) < best.count:
                         best = _WayEnd(count, token, width)
             known[ends[-1], way[at]] = best
             ends.append(best)
@@ -261,21 +258,20 @@ class Completions:
         known = self._longest.get(state)
         if known is None:
             found = self.successors(state, allowed)
-            known = max((self.length(found.states[place]) for place in found.used), default=0)
-            self._longest[state] = known
+            known = self._longest[state] = max(map(self.length, found.used), default=0)
         return known > most
 
-    def beyond(self, state: int, most: int, allowed: Allowed, *, nearer: bool) -> npt.NDArray[np.int32]:
-        """Return the tokens behind which no way out of at most `most` tokens is known; nearer: also those that lead
-        away from the end.
+    def is_beyond(self, state: int, after: int, most: int, *, nearer: bool) -> bool:
+        """Say whether behind a state no way out of at most `most` tokens is known; nearer: or whether it leads away
+        from the end.
         """
-        found = self.successors(state, allowed)
-        length = self.length(state) if nearer else ENDLESS
-        out = np.zeros(len(found.states), np.bool_)
-        for place in found.used:
-            after = found.states[place]
-            out[place] = not self.fits(after, most) or self.length(after) > length
-        return found.tokens[out[found.after]] if out.any() else found.tokens[:0]
+        return not self.fits(after, most) or nearer and self.length(after) > self.length(state)
+
+    def clear(self, found: Successors, out: Collection[int], bits: npt.NDArray[np.uint32]) -> None:
+        """Clear the bits of the tokens that lead to some states."""
+        self.tracker.steps.clear(bits, found.texts, out)
+        for token in [token for token, after in found.named.items() if after in out]:
+            bits[token >> 5] &= ~np.uint32(1 << (token & 31))
 
     def successors(self, state: int, allowed: Allowed) -> Successors:
         """Return where all tokens lead that may come next; those behind which looking ahead knows no way are stepped
@@ -286,17 +282,16 @@ class Completions:
         if known is not None and np.array_equal(known[0], asked):
             return known[1]
         found = self._steps.successors(start, asked)
-        unknown = [place for place in found.used if self.way(found.states[place]) is None]
-        found = self._steps.exactly(start, found, unknown) if unknown else found
+        unknown = [after for after in found.used if self.way(after) is None]
+        found = self._steps.exactly(start, found, asked, unknown) if unknown else found
         self._successors[start] = asked, found
         while len(self._successors) > _KEPT:
             self._successors.popitem(last=False)
         return found
 
 
-def shortest_completion(known: Completions, tokens: Sequence[int]) -> list[int]:
-    """Return tokens that end the word that begins with some tokens, all allowed."""
-    state = known.start
+def shortest_completion(known: Completions, state: int, tokens: Sequence[int]) -> list[int]:
+    """Return tokens that end the word that begins with some tokens, all allowed, from a state on."""
     for token in tokens:
         after = known.tracker.step_token(state, token)
         state = state if after == DEAD else after  # a stop token that the grammar does not name

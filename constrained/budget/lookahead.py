@@ -8,8 +8,9 @@ against stepping every token by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,15 @@ from constrained.engine.plain import (
     frames,
 )
 from constrained.engine.spelling import SCALARS, Spelling, clip, decode
-from constrained.engine.tokens.trie import BITS, INSIDE, LEADS, TokenTrie
+from constrained.engine.tokens.trie import BITS, INSIDE, LEADS
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.machine import Dispatch, Language, LiteralSet, State, Text
 from constrained.work import spend
+
+try:
+    from constrained.engine.tokens._tokens import Steps
+except ImportError:  # no compiler
+    Steps = None
 
 # ======================================================================================================================
 # The plain automaton, with a way to look ahead that does not tell apart texts that nothing tells apart.
@@ -68,8 +74,14 @@ _ASCII_KINDS = [
 ]
 _BEYOND = 1 << INSIDE | sum(int(BITS[chr(low).encode()[0]]) for low, _ in LEADS)
 _CONTINUING = bytes(range(0x80, 0xC0))
+# the first leading byte, the first and the last character that each of these bytes may begin, bytes to come
+_LEADING = ((0xC0, 0x80, 0x7FF, 1), (0xE0, 0x1000, 0xFFFF, 2), (0xF0, 0x40000, 0x10FFFF, 3))
+_UNREAD = {BODY: ((0x80, 0xC1), (0xF5, 0xFF)), UTF8: ((0x00, 0x7F), (0xC0, 0xFF))}
 # by bytes to come: first bits of characters after which any continuation may come: U+0800, U+1000, U+40000
 _PLAIN = {1: 0x20, 2: 0x1, 3: 0x1}
+
+
+Span = tuple[int, int, "State | TextAt | None"]  # the first and the last of some bytes, and where they lead
 
 
 class Lookahead(PlainKernel):
@@ -85,10 +97,10 @@ class Lookahead(PlainKernel):
     ) -> None:
         super().__init__(vocabulary, specials=specials, max_configurations=1 << 30, max_bytes=max_bytes)
         self._ways = ways
-        self._looks: dict[tuple[int, int], int] = {}
+        self.steps: Any = (Steps or PlainSteps)(vocabulary, self._look, self.returning)
         self._alike: dict[TextAt, TextAt] = {}
-        self._texts: dict[tuple[TextAt, int], TextAt | None] = {}
         self._closed: dict[tuple[Config, ...], int] = {}  # what was closed → the state
+        self._spans: dict[State | TextAt, list[Span]] = {}  # see `_span`
         self._forgetful: dict[int, int] = {}
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
         self._told: dict[Dispatch, set[str]] = {}
@@ -99,16 +111,47 @@ class Lookahead(PlainKernel):
         """Return the state after one byte, as far as it has to be told from others; DEAD also where a second text would
         be forgotten.
         """
-        known = self._looks.get((state, byte))
+        known: int = self.steps.find(state, byte)
+        return known if known >= 0 else self._look(state, byte)
+
+    def _look(self, state: int, byte: int) -> int:
+        """Find the state after a byte, and after those around it that all configurations read as they read it."""
+        low, high, moved, data = 0, 255, list[Config](), bytes([byte])
+        for machine, stack in self.configurations(state):
+            first, last, target = self._span(machine, byte)
+            recorded = any(frame.record not in (None, FORGOTTEN) for frame in frames(stack))
+            low, high = (byte, byte) if recorded else (max(low, first), min(high, last))
+            if target is not None:
+                moved.append(self._forgot(target, stack, data) if recorded else (target, stack))
+        key = tuple(moved)
+        known = self._closed.get(key)  # inside texts most bytes lead to the same few
         if known is None:
             spend(_UNITS)
-            data = bytes([byte])
-            moved = tuple([self._forgot(self._merged(at), stack, data) for at, stack in self._reached(state, byte)])
-            known = self._closed.get(moved)  # inside texts most bytes lead to the same few
-            if known is None:
-                known = self._closed[moved] = self._close([*moved])
-            self._looks[state, byte] = known
+            known = self._closed[key] = self._close(moved)
+        self.steps.put(state, low, high, known)
         return known
+
+    def _span(self, machine: State | TextAt, byte: int) -> Span:
+        """Return bytes around one that lead where it leads, and where."""
+        known = self._spans.setdefault(machine, [])
+        for span in known:
+            if span[0] <= byte <= span[1]:
+                return span
+        if isinstance(machine, TextAt):
+            spend(1)
+            after = machine.step(byte)
+            target = after and self._merged(after)
+            low, high = _read_alike(machine, byte)
+            ends = [machine.step(each) for each in {low, high} - {byte}]
+            low, high = (byte, byte) if any((end and self._merged(end)) != target for end in ends) else (low, high)
+            found: Span = low, high, target
+        else:
+            edges = self._expand(machine).ranges
+            low = max([edge[1] + 1 for edge in edges if edge[1] < byte], default=0)
+            high = min([edge[0] - 1 for edge in edges if edge[0] > byte], default=255)
+            found = next((edge for edge in edges if edge[0] <= byte <= edge[1]), (low, high, None))
+        known.append(found)
+        return found
 
     def forgetful(self, state: int) -> int:
         """Return the state with those records of unfinished texts forgotten that no byte more makes matter: what lies
@@ -123,17 +166,10 @@ class Lookahead(PlainKernel):
         return known
 
     def cached_bytes(self) -> int:
-        return super().cached_bytes() + 200 * (
-            len(self._looks) + len(self._reading) + len(self._alike) + len(self._closed) + len(self._texts)
+        return super().cached_bytes() + int(self.steps.bytes) + 200 * (
+            len(self._reading) + len(self._alike) + 4 * len(self._spans) + len(self._closed)
             + len(self._forgetful)
         )
-
-    def _read(self, at: TextAt, byte: int) -> TextAt | None:
-        """Return the position in a text after a byte.  Kept, as many states stand inside equal texts."""
-        key = at, byte
-        if key not in self._texts:
-            self._texts[key] = at.step(byte)
-        return self._texts[key]
 
     def _reads(self, machine: State | TextAt) -> bool:
         """As the twin says, without trying all bytes: no position inside a text is dead, so inside a character or
@@ -157,14 +193,13 @@ class Lookahead(PlainKernel):
             found = self._alike[machine] = other if same else machine
         return found
 
-    def looping_kinds(self, state: int) -> int:
+    def returning(self, state: int) -> int:
         """Return kinds of characters that lead from a state back to it, as bits; see `tokens.trie`.
 
-        All of them where one text is read and nothing else, so that its language says it; else they are tried where "a"
-        is one, those beyond ASCII left out if anything else reads such.
+        Those of its one text, where its language says it, that nothing else reads.
         """
-        configs, found = self.configurations(state), 0
-        texts = [(machine, frame) for machine, frame in configs if isinstance(machine, TextAt)]
+        configs = self.configurations(state)
+        texts = [(machine, stack) for machine, stack in configs if isinstance(machine, TextAt)]
         if len(texts) != 1:
             return 0
         ((machine, stack),) = texts
@@ -174,16 +209,12 @@ class Lookahead(PlainKernel):
         kinds = self._loops.get(key)
         if kinds is None:
             kinds = self._loops[key] = _looping(machine.spelling, machine.language)
-        if len(configs) == 1 and machine.spelling.closing >= 0:
-            return kinds
-        if self.look_byte(state, ord("a")) != state or any(
-            high >= 0x80 for other, _ in configs if other is not machine for _, high, _ in self._expand(other).ranges
-        ):
+        if kinds and (len(configs) > 1 or machine.spelling.closing < 0) and self._close([*texts]) != state:
             return 0
-        for bit, data in _ASCII_KINDS:
-            if kinds & bit and all(self.look_byte(state, byte) == state for byte in data):
-                found |= bit
-        return found | (kinds & _BEYOND)
+        for other, _ in configs:
+            for low, high, _ in self._expand(other).ranges:
+                kinds &= ~int(np.bitwise_or.reduce(BITS[low : high + 1]))
+        return kinds
 
     def _forgot(self, machine: State | TextAt, stack: Frame | None, data: bytes = b"") -> Config:
         """Return a configuration that has read some bytes more, with its record of an unfinished text forgotten where
@@ -272,6 +303,35 @@ def _text_so_far(at: TextAt, record: bytes) -> str | None:
     return decode(at.spelling.quoting, record + closing)
 
 
+def _read_alike(at: TextAt, byte: int) -> tuple[int, int]:
+    """Return bytes around one that as a rule lead to one place: the first and the last, which lead there if the others
+    do.
+    """
+    spelling = at.spelling
+    for low, high in _UNREAD.get(at.place, ()):
+        if low <= byte <= high:
+            return low, high
+    if at.place == BODY and byte < 0x80:
+        ends = [byte] if byte in (spelling.closing, 0x5C) else [spelling.closing, 0x5C, 0x80]
+        spans = [span for span in spelling.raw if byte not in ends and span[0] <= byte <= span[1]]
+        for low, high in spans:
+            low = max([low, *[end + 1 for end in ends if end < byte]])
+            high = min([high, *[end - 1 for end in ends if end > byte]])
+            edges = edges_between(at.language, low, high)
+            return next(((low, high) for low, high, _ in edges if low <= byte <= high), (byte, byte))
+        return byte, byte
+    index, width, ranges = (at.value << 6 | byte & 0x3F), 6 * (at.left - 1), at.pending() if at.place == UTF8 else ()
+    for lead, low, high, length in _LEADING:
+        if at.place == BODY and lead <= byte < lead + (0x40 >> length):
+            index, width, ranges = byte - lead, 6 * length, clip(spelling.raw, low, high)
+    for low, high in ranges:  # of characters; those that begin with one byte are a block
+        for begin, end, _ in edges_between(at.language, low, high):
+            first, last = -(-begin >> width), (end + 1 >> width) - 1
+            if first <= index <= last:
+                return byte + first - index, byte + last - index
+    return byte, byte
+
+
 def _only_target(at: TextAt) -> Language | None:
     """Return where all characters lead that a position inside UTF-8 may become; None where they are not all allowed, or
     lead apart.
@@ -307,33 +367,59 @@ def _looping(spelling: Spelling, language: Language) -> int:
 
 
 # ======================================================================================================================
-# A state and the tokens that may come next → the states behind them, without stepping every token by itself.
+# A state and the tokens that may come next → the states behind them: one walk of the trie, see `_tokens.Steps`.
 #
-# The trie is walked level by level, all nodes of a level at once, and only where tokens lie below that may come next:
-# the plain mask is known, so a byte that it forbids is never stepped.  Where only bytes lie below a node that lead back
-# to its state (`tokens.trie`), such as letters in a string or blanks between members, nobody walks: all tokens
-# there lead to that state, but for those that end inside a character, which have the bytes of that character to go.
-#
-# A few tokens are stepped one by one; the arrays cost more than that.
-#
-# Cost: 1-4 ms with 128,000 tokens, for a state that is met for the first time; what bytes do is kept by the tracker.
+# Cost: 0.3-1 ms with 128,000 tokens, for a state that is met for the first time; what bytes do is kept by the tracker.
 # Tests: tests/test_budget.py, against stepping every token.  Source: ours.
 # ======================================================================================================================
 
 Ints = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
-_FEW_TOKENS = 200  # tokens; where fewer are left, they are stepped without arrays
+
+class PlainSteps:
+    """As the compiled `Steps`, node by node."""
+
+    def __init__(self, vocabulary: Vocabulary, look: Callable[[int, int], int], _: Callable[[int], int]) -> None:
+        self._trie, self._look, self._known = vocabulary.trie, look, dict[tuple[int, int], int]()
+        self._tokens, self.bytes = vocabulary.by_text, 0
+
+    def find(self, state: int, byte: int) -> int:
+        return self._known.get((state, byte), -1)
+
+    def put(self, state: int, low: int, high: int, after: int) -> None:
+        for byte in range(low, high + 1):
+            self._known[state, byte] = after
+
+    def token(self, text: bytes) -> int:
+        return self._tokens.get(text, -1)
+
+    def after_all(self, state: int) -> tuple[Ints, dict[int, int], int]:
+        found, records, path, at = np.zeros(len(self._trie.ids), np.int32), self._trie.records, [state], 0
+        while at < len(records) - 1:
+            end, first, depth, byte = records[at].tolist()
+            del path[depth:]
+            after = self.find(path[-1], byte)
+            path.append(after if after >= 0 else self._look(path[-1], byte))
+            found[first : records[at + 1, 1]] = path[-1]
+            at = at + 1 if path[-1] != DEAD else end
+        return found, _used(found, self._trie.ids), len(records)
+
+    def clear(self, bits: npt.NDArray[np.uint32], behind: Ints, states: Collection[int]) -> None:
+        for token in self._trie.ids[np.isin(behind, [*states])].tolist():
+            bits[token >> 5] &= ~np.uint32(1 << (token & 31))
 
 
 @dataclass(frozen=True, slots=True)
 class Successors:
     """Where the tokens that may come next lead."""
 
-    states: list[int]  # some may be those of beginnings of tokens only, or be there twice
-    used: list[int]  # places in `states` that tokens lead to
-    tokens: Ints  # (allowed,) ids, stop tokens that the grammar does not name left out
-    after: Ints  # (allowed,) places in `states`
+    used: dict[int, int]  # these states, each with a token that leads there
+    texts: Ints  # (tokens,) int32, the state behind each token of the trie, in its order; DEAD: it may not come
+    named: dict[int, int]  # the states behind special tokens
+
+
+NOWHERE = Successors({}, np.zeros(0, np.int32), {})
 
 
 class TokenSteps:
@@ -345,176 +431,39 @@ class TokenSteps:
     def __init__(self, vocabulary: Vocabulary, tracker: Lookahead) -> None:
         self._vocabulary, self._tracker = vocabulary, tracker
         self._others = sorted(vocabulary.names)  # special tokens
-        self._looping: dict[int, int] = {}
 
     def after(self, state: int, token: int) -> int:
         """Return a state after a token whose ways are ways of the real one, DEAD where the grammar has none; see
         `lookahead`.
         """
-        data = self._vocabulary.tokens[token]
-        after = DEAD if data is None else self._look(state, data)
-        return after if after != DEAD else self._tracker.step_token(state, token)
+        data, after = self._vocabulary.tokens[token] or b"", state
+        for byte in data:
+            after = self._tracker.look_byte(after, byte)
+            if after == DEAD:
+                break
+        return after if data and after != DEAD else self._tracker.step_token(state, token)
 
     def successors(self, state: int, allowed: Flags) -> Successors:
         """Return where tokens lead, given which may come next, (vocabulary size,)."""
-        places, trie = _Places(state), self._vocabulary.trie
-        asked = allowed[trie.ids]
-        texts = trie.ids[asked]
-        leads = self._walked(places, asked)[asked] if len(texts) > _FEW_TOKENS else np.zeros(len(texts), np.int32)
-        missed = np.flatnonzero(leads == 0)
-        spend(20 + len(trie.ids) // 64 + 4 * len(missed))  # arrays over all tokens take a millisecond or two
-        leads[missed] = [places.of(self.after(state, token)) for token in texts[missed].tolist()]
-        named = [(token, self.after(state, token)) for token in self._others if allowed[token]]
-        tokens = np.append(texts, np.array([token for token, _ in named], np.int32))
-        leads = np.append(leads, np.array([places.of(after) for _, after in named], np.int32))
-        alive = leads > 0
-        if not alive.all():
-            tokens, leads = tokens[alive], leads[alive]
-        return _as_successors(places.states, tokens, leads)
+        texts, used, visited = self._tracker.steps.after_all(state)
+        spend(20 + visited // 64)
+        named = [(token, self._tracker.step_token(state, token)) for token in self._others if allowed[token]]
+        found = Successors(used, texts, {token: after for token, after in named if after != DEAD})
+        missed = np.count_nonzero(texts) + len(named) < np.count_nonzero(allowed)
+        found.used.update((after, token) for token, after in found.named.items())
+        return self.exactly(state, found, allowed, [DEAD]) if missed else found
 
-    def exactly(self, state: int, found: Successors, which: list[int]) -> Successors:
-        """Return where the tokens lead if those that lead to some places are stepped without looking ahead."""
-        states, leads = found.states.copy(), found.after.copy()
-        for at in np.flatnonzero(np.isin(leads, which)).tolist():
-            leads[at] = len(states)
-            states.append(self._tracker.step_token(state, int(found.tokens[at])))
-        return _as_successors(states, found.tokens, leads)
-
-    def _look(self, state: int, data: bytes) -> int:
-        for byte in data:
-            state = self._tracker.look_byte(state, byte)
-            if state == DEAD:
-                break
-        return state
-
-    def _walked(self, places: _Places, asked: Flags) -> Ints:
-        """Return the places of the states behind the tokens of the trie that are asked about, in its order; 0 where
-        looking ahead finds none.
-
-        `frontier` are the nodes of a level that have nodes below and are alive; `above` are the places of their states.
-        Tokens are numbered as in `trie.ids` here, so that a subtree is a range.
-        """
-        trie = self._vocabulary.trie
-        wanted = np.zeros(len(trie.ids) + 1, np.int32)  # how many tokens before each are asked about
-        np.cumsum(asked.view(np.int8), dtype=np.int32, out=wanted[1:])
-        behind = np.zeros(len(trie.ids) + 1, np.int32)  # at first differences of the places behind tokens of subtrees
-        single: list[tuple[Ints, Ints]] = []
-        loops = np.array([0, self._loops(places.states[1])], np.uint64)
-        frontier, above = np.zeros(0, np.int32), np.ones(0, np.int32)
-        for depth, level in enumerate(self._vocabulary.levels):
-            nodes, before = (
-                (level, np.ones(len(level), np.int32)) if depth == 0 else _below(trie, level, frontier, above)
-            )
-            left = wanted[trie.first[trie.end[nodes]]] - wanted[trie.first[nodes]]
-            nodes, before = nodes[left > 0], before[left > 0]
-            if left.sum() <= _FEW_TOKENS:
-                break
-            spend(130 + len(nodes) // 20)
-            reached = self._stepped(before.astype(np.int64) * 256 + trie.byte[nodes], places)
-            alive = reached > 0
-            nodes, reached = nodes[alive], reached[alive]
-            fresh = [self._loops(after) for after in places.states[len(loops) :]]
-            loops = np.append(loops, np.array(fresh, np.uint64))
-            same = (trie.below[nodes] & ~loops[reached]) == 0
-            np.add.at(behind, trie.first[nodes[same]], reached[same])
-            np.subtract.at(behind, trie.first[trie.end[nodes[same]]], reached[same])
-            frontier, above = nodes[~same], reached[~same]
-            single.append((frontier, above))
-        else:
-            nodes = before = frontier[:0]
-        behind = np.cumsum(behind[:-1], dtype=np.int32)
-        self._finish_characters(behind, asked, places)
-        for ends, reached in single:
-            _put(behind, trie.first[ends], trie.first[ends + 1], reached)
-        for node, place in zip(nodes.tolist(), before.tolist(), strict=True):
-            self._descend(behind, node, place, places)
-        return behind
-
-    def _descend(self, behind: Ints, node: int, place: int, places: _Places) -> None:
-        """Step node by node through a subtree, from the place above it."""
-        records, look = self._vocabulary.trie.records, self._tracker.look_byte
-        end, first, top, _ = records[node].tolist()
-        stop, path = end, [place]
-        while node < stop:
-            end, first, depth, byte = records[node].tolist()
-            del path[depth - top + 1 :]
-            after = look(places.states[path[-1]], byte)
-            if after == DEAD:
-                node = end
-                continue
-            spend(3)
-            path.append(places.of(after))
-            behind[first : records[node + 1, 1]] = path[-1]
-            node += 1
-
-    def _finish_characters(self, behind: Ints, asked: Flags, places: _Places) -> None:
-        """Put right where tokens of whole subtrees lead that end inside a character."""
-        numbers, which, ends = self._vocabulary.unfinished
-        found = asked[numbers] & (behind[numbers] > 0)
-        numbers = numbers[found]
-        pairs, back = _distinct(behind[numbers].astype(np.int64) * len(ends) + which[found])
-        after = [
-            places.of(self._look(places.states[pair // len(ends)], ends[pair % len(ends)])) for pair in pairs.tolist()
-        ]
-        behind[numbers] = np.array(after, np.int32)[back]
-
-    def _stepped(self, keys: npt.NDArray[np.int64], places: _Places) -> Ints:
-        """Return the places of the states after (place of a state) · 256 + byte."""
-        pairs, back = _distinct(keys)
-        spend(len(pairs))
-        look, states = self._tracker.look_byte, places.states
-        after = [places.of(look(states[pair >> 8], pair & 255)) for pair in pairs.tolist()]
-        return np.array(after, np.int32)[back]
-
-    def _loops(self, state: int) -> int:
-        """Return the kinds of characters that lead from a state back to it, as bits; some may be left out."""
-        known = self._looping.get(state)
-        if known is None:
-            known = self._looping[state] = 0 if state == DEAD else self._tracker.looping_kinds(state)
-        return known
+    def exactly(self, state: int, found: Successors, allowed: Flags, which: list[int]) -> Successors:
+        """Return where the tokens lead if those that lead to some states are stepped without looking ahead."""
+        texts, ids = found.texts.copy(), self._vocabulary.trie.ids
+        places = np.flatnonzero(np.isin(texts, which) & allowed[ids])
+        spend(4 * len(places))
+        texts[places] = [self._tracker.step_token(state, token) for token in ids[places].tolist()]
+        named = {after: token for token, after in found.named.items()}
+        return Successors(_used(texts, ids) | named, texts, found.named)
 
 
-def _as_successors(states: list[int], tokens: Ints, leads: Ints) -> Successors:
-    used = np.zeros(len(states), np.bool_)
-    used[leads] = True
-    return Successors(states, np.flatnonzero(used).tolist(), tokens, leads)
-
-
-class _Places:
-    """States in the order in which they are met; place 0 is DEAD, place 1 the state that tokens are read from."""
-
-    def __init__(self, state: int) -> None:
-        self.states, self._places = [DEAD, state], {DEAD: 0, state: 1}
-
-    def of(self, state: int) -> int:
-        place = self._places.setdefault(state, len(self.states))
-        if place == len(self.states):
-            self.states.append(state)
-        return place
-
-
-def _distinct(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return numbers without repetitions, ascending, and the place of each among these; a table where it is small."""
-    most = int(numbers.max(initial=-1)) + 1
-    if most > 64 * len(numbers):
-        found, back = np.unique(numbers, return_inverse=True)
-        return found, back.reshape(-1)
-    met = np.zeros(most, np.bool_)
-    met[numbers] = True
-    return np.flatnonzero(met), (np.cumsum(met) - 1)[numbers]
-
-
-def _below(trie: TokenTrie, level: Ints, frontier: Ints, above: Ints) -> tuple[Ints, Ints]:
-    """Return the nodes of a level below some nodes of the one before, and what is known of their parents."""
-    first, last = np.searchsorted(level, frontier + 1), np.searchsorted(level, trie.end[frontier])
-    counts = last - first
-    starts = np.cumsum(counts) - counts
-    return level[np.repeat(first - starts, counts) + np.arange(counts.sum())], np.repeat(above, counts)
-
-
-def _put(behind: Ints, first: Ints, end: Ints, values: Ints) -> None:
-    """Write each value into its range; most ranges have no token or one."""
-    count = end - first
-    behind[first[count > 0]] = values[count > 0]
-    for at in np.flatnonzero(count > 1).tolist():
-        behind[first[at] : end[at]] = values[at]
+def _used(texts: Ints, ids: Ints) -> dict[int, int]:
+    """Return the states that tokens of the trie lead to, each with one of these."""
+    states, first = np.unique(texts, return_index=True)
+    return {state: token for state, token in zip(states.tolist(), ids[first].tolist(), strict=True) if state != DEAD}

@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.budget.completion import known_tokens
+from constrained.budget.lookahead import NOWHERE
 from constrained.engine.matcher import Matcher, Step
 from constrained.engine.plain import DEAD
 from constrained.engine.tokens.bitmask import as_array, number
@@ -74,7 +75,7 @@ class LeadingText:
         self._names = {
             constraint.vocabulary.special[name]: name.encode() for name in constraint.bound_grammar.specials
         }
-        state = known.start
+        state = constraint.begun(known.tracker)
         for token, data in self._pieces(begins):
             state = known.tracker.step_bytes(state, data) if token is None else known.tracker.step_token(state, token)
         points = [*map(ord, known.way(state) or "")]
@@ -220,7 +221,7 @@ class BudgetedMatcher(Matcher):
             self._completions = self.constraint.completions()
             places = self._places = self._found_again(places)
         if not places:
-            places.append((self._completions.start, None))
+            places.append((self.constraint.begun(self._completions.tracker), None))
         for at in range(len(places) - 1, read):
             places.append(self._after(at))
         return places[-1]
@@ -235,7 +236,7 @@ class BudgetedMatcher(Matcher):
     def _found_again(self, places: list[Place]) -> list[Place]:
         """Return places among fresh states; the completions that were kept are the same, so nobody looks ahead."""
         known = self._completions
-        found = [(known.start, kept) for _, kept in places[:1]]
+        found = [(self.constraint.begun(known.tracker), kept) for _, kept in places[:1]]
         for token, (_, kept) in zip(self.tokens, places[1:], strict=False):
             before = found[-1][0]
             after = before if before == LOST else known.tracker.step_token(before, token)
@@ -245,7 +246,7 @@ class BudgetedMatcher(Matcher):
     def _after(self, at: int) -> Place:
         """Return the place after the token number `at`."""
         place, token, known = self._places[at], self._step(at + 1)[1], self._completions
-        known.budget.renew()
+        self.constraint.ahead.renew()
         after = self._looked(place, lambda: self._followed(at))
         if after is not None:
             return after
@@ -274,7 +275,7 @@ class BudgetedMatcher(Matcher):
         """
         if place[0] == LOST:
             return None
-        outer, budget = thread.budget, self._completions.budget
+        outer, budget = thread.budget, self.constraint.ahead
         thread.budget = budget
         try:
             return look()
@@ -332,35 +333,29 @@ class BudgetedMatcher(Matcher):
 
     def _restrict(self, bits: Any) -> None:
         """Clear the bits of tokens that the budget forbids; (words,) int32."""
-        place, unsigned = self._place(), bits.view(np.uint32)
-        forbidden = self._looked(place, self._beyond)
-        if forbidden is None:
-            allowed = np.flatnonzero(self._allowed(self._last[2]))
-            forbidden = np.setdiff1d(allowed, self._kept(place)[:1] or [*self._stop]).astype(np.int32)
-        np.bitwise_and.at(unsigned, forbidden >> 5, ~(np.uint32(1) << (forbidden & 31).astype(np.uint32)))
+        place, words = self._place(), bits.view(np.uint32)
+        beyond = self._looked(place, self._beyond)
+        if beyond is not None and not beyond[1]:
+            return
+        kept = self._kept(place)[:1] or (self._stop if beyond is None else ())
+        before = {token: words[token >> 5] & np.uint32(1 << (token & 31)) for token in kept}
+        if beyond is None:
+            words[:] = 0
+        else:
+            self._completions.clear(beyond[0], beyond[1], words)
+        for token, bit in before.items():
+            words[token >> 5] |= bit
 
-    def _beyond(self) -> npt.NDArray[np.int32]:
-        """Return the tokens that the budget forbids."""
-        place, at = self._places[-1], self._last[2]
+    def _beyond(self) -> tuple[Successors, set[int]]:
+        """Return where tokens lead, and the states among these behind which the budget forbids a token."""
+        place, at, known = self._places[-1], self._last[2], self._completions
         if not self._is_near(at):
-            return np.zeros(0, np.int32)
-        allowed = partial(self._allowed, at)
-        found: npt.NDArray[np.int32] = self._completions.beyond(
-            place[0], self.budget - at - 1, allowed, nearer=self._is_closing(at)
-        )
-        if self._left(at) is not None:
-            found = np.union1d(found, self._late(at, self._completions.successors(place[0], allowed)))
-        kept = self._kept(place)
-        return found[found != kept[0]] if kept else found
-
-    def _late(self, at: int, found: Successors) -> npt.NDArray[np.int32]:
-        """Return the tokens behind which the leading text ends too late; those that lead to a state are all inside it,
-        or all behind it.
-        """
-        late = np.zeros(len(found.states), np.bool_)
-        for place, first in zip(*np.unique(found.after, return_index=True), strict=True):
-            late[place] = self._is_late(found.states[place], at, int(found.tokens[first]))
-        return found.tokens[late[found.after]]
+            return NOWHERE, set()
+        found, nearer = known.successors(place[0], partial(self._allowed, at)), self._is_closing(at)
+        out = {each for each in found.used if known.is_beyond(place[0], each, self.budget - at - 1, nearer=nearer)}
+        if self._left(at) is not None:  # tokens that lead to a state are all inside the leading text, or all behind it
+            out |= {each for each, token in found.used.items() if self._is_late(each, at, token)}
+        return found, out
 
     def _admits(self, token: int) -> bool:
         """Say whether the budget allows a token; what the grammar forbids is not asked about."""

@@ -166,7 +166,6 @@ class CompiledGrammar:
         self.budget = options.budget()
         self.budget.whole = _named(grammar)
         self._kernel_class = kernel_class(options.kernel)
-        self._completions: Completions | None = None
         self._warmed: Warming | None = None
         outer = thread.budget
         try:
@@ -253,16 +252,24 @@ class CompiledGrammar:
         return len(self.matcher().shortest_completion())
 
     def completions(self) -> Completions:
-        """Return the ways out of the constraint's states, which its matchers share; fresh ones where the last have
+        """Return the ways out of states, which all matchers over the vocabulary share; fresh ones where the last have
         grown too large.
         """
         from constrained.budget.completion import Completions
 
-        known = self._completions
+        known: Completions | None = self.vocabulary.kernels.completions
         if known is None or known.is_full():
-            made = Completions(self.vocabulary, self._root, nullable=self._nullable, budget=self.options.budget(AHEAD))
-            known = self._completions = made
+            known = self.vocabulary.kernels.completions = Completions(self.vocabulary)
         return known
+
+    def begun(self, tracker: PlainKernel) -> int:
+        """Return the state of a plain kernel before words."""
+        return tracker.start_at(self._root, self._nullable)
+
+    @once
+    def ahead(self) -> Budget:
+        """What looking ahead in generations may do, beside the constraint's own budget, which the masks need."""
+        return self.options.budget(AHEAD)
 
     # -- before it is needed, and after the process --------------------------------------------------------------------
 

@@ -234,11 +234,10 @@ class Matcher:
         """
         from constrained.budget.completion import shortest_completion
 
-        return (
-            []
-            if self._last[0] < 0
-            else self._worked(lambda: shortest_completion(self.constraint.completions(), self.tokens))
-        )
+        if self._last[0] < 0:
+            return []
+        known = self.constraint.completions()
+        return self._worked(lambda: shortest_completion(known, self.constraint.begun(known.tracker), self.tokens))
 
     def explain(self, token: int) -> str:
         """Return in words why a token may or may not come next.

@@ -87,6 +87,7 @@ class Kernels:
 
     def __init__(self) -> None:
         self.masks = MaskStore()  # what the kernels share
+        self.completions: Any = None  # see `CompiledGrammar.completions`
         self._joined: dict[Hashable, Any] = {}  # by their bounds
         # of constraints that had to leave the others
         self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
@@ -98,6 +99,7 @@ class Kernels:
         """Let later constraints start afresh; those that are alive keep what they have."""
         self._joined.clear()
         self._own.clear()
+        self.completions = None
 
     def held(self) -> int:
         """Return how many bytes all kernels hold, and the masks that they share; an estimate."""

@@ -3,6 +3,7 @@
 
     texts of tokens ── assembly ──► records (node: end, first token, depth, byte), ids ── Trie ──► nodes by their bytes
 
+    states, bytes of tokens ── Steps ──► the states behind all tokens
 Plain twin of the assembly: `tokens.trie`, in Python; tests/test_trie.py compares them.
 """
 cimport numpy
@@ -11,7 +12,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cython cimport final
 from libc.stdlib cimport qsort
 from libc.string cimport memchr, memcmp, memset
-from constrained.engine.memory._memory cimport allotted, cleared, released
+from constrained.engine.memory._memory cimport allotted, cleared, enlarged, released
 
 from constrained.engine.tokens.trie import BITS, MALFORMED
 
@@ -86,6 +87,166 @@ cdef class Trie:
         if memchr(spelled, 0x5C, last - first) != NULL:
             return None
         return PyUnicode_DecodeUTF8(<const char*>spelled, last - first, NULL)
+
+
+# ======================================================================================================================
+# Where tokens lead from a caller's states, small numbers, 0 for nowhere: one walk of the trie over what bytes lead to.
+#
+# What a byte leads to is asked for once, and may be told for bytes around it that lead there too.  Below a node where
+# only characters lie that lead back to its state nobody walks; tokens there that end inside a character have its bytes
+# to go from that state.
+#
+# Owns: a row of successors for each state.  Borrows: the trie.
+# Invariant: a successor that is known never changes.
+# Plain twin: `budget.lookahead.PlainSteps`.
+# ======================================================================================================================
+
+cdef enum:
+    UNASKED = -1
+    WORTHWHILE = 8          # nodes of a subtree for which the characters that lead back are asked for
+
+
+cdef struct Known:              # of a state
+    int32_t* row                # (256,) successors; NULL: none was asked for
+    uint64_t kinds              # what `returning` says
+    int32_t asked               # whether it was
+    int32_t walk                # the last one that found a token to lead there
+
+
+@final
+cdef class Steps:
+    """Successors of states, as far as they were asked for, and walks along them.
+
+    look(state, byte): called for one that is not known; it tells `put`.  returning(state): the kinds of characters, as
+    bits of `trie.BITS`, that lead from a state back to it; some may be left out.
+    """
+    cdef Trie trie
+    cdef object look, returning
+    cdef Known* states              # (room,)
+    cdef int room, walks
+    cdef const int32_t[::1] unfinished      # places in `ids` of the tokens that end inside a character, ascending
+    cdef readonly long bytes                # that the rows take
+
+    def __cinit__(self, vocabulary, look, returning):
+        self.trie, self.look, self.returning, self.unfinished = Trie(vocabulary), look, returning, vocabulary.unfinished
+
+    def __dealloc__(self):
+        cdef int state
+        for state in range(self.room):
+            released(self.states[state].row)
+        released(self.states)
+
+    cdef Known* known(self, int state) except NULL:
+        cdef int room = self.room
+        if state >= room:
+            self.states = <Known*>enlarged(self.states, &self.room, sizeof(Known), state + 1 - room)
+            memset(self.states + room, 0, sizeof(Known) * (self.room - room))
+        return &self.states[state]
+
+    cpdef int find(self, int state, int byte):
+        """Return the successor of a state, -1 where it is not known."""
+        return self.states[state].row[byte] if state < self.room and self.states[state].row != NULL else UNASKED
+
+    def put(self, int state, int low, int high, int after):
+        """Note where the bytes [low, high] lead from a state."""
+        cdef Known* known = self.known(state)
+        cdef int byte
+        if known.row == NULL:
+            known.row = <int32_t*>allotted(256, sizeof(int32_t))
+            memset(known.row, 0xFF, 256 * sizeof(int32_t))
+            self.bytes += 256 * sizeof(int32_t)
+        for byte in range(low, high + 1):
+            known.row[byte] = after
+
+    def token(self, bytes text):
+        """Return the token of a text, -1 where it is none; of several the highest, as `Vocabulary.by_text`."""
+        cdef int node = self.trie.find(-1, text)
+        if node < 0 or self.trie.nodes[node].first == self.trie.nodes[node + 1].first:
+            return -1
+        return self.trie.ids[self.trie.nodes[node + 1].first - 1]
+
+    def after_all(self, int state):
+        """Return the state behind each token of the trie, in its order, (tokens,) int32, these states, each with a
+        token that leads there, and how many nodes were visited."""
+        cdef int32_t[::1] behind
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int32_t* path = <int32_t*>allotted(self.trie.longest + 2, sizeof(int32_t))
+        cdef int at = 0, after, end, visited = 0, unfinished = 0
+        found, used = np.zeros(nodes[self.trie.count].first, np.int32), {}
+        behind = found
+        path[0] = state
+        self.walks += 1
+        try:
+            while at < self.trie.count:
+                visited += 1
+                after, end = self.after(path[nodes[at].depth - 1], nodes[at].byte), nodes[at].end
+                if not after:
+                    at = end
+                    continue
+                path[nodes[at].depth] = after
+                if end - at > WORTHWHILE and not self.trie.below[at] & ~self.kinds_of(after):
+                    self.fill(behind, nodes[at].first, nodes[end].first, after, used)
+                    unfinished = self.finish(behind, unfinished, nodes[at + 1].first, nodes[end].first, after, used)
+                    at = end
+                    continue
+                self.fill(behind, nodes[at].first, nodes[at + 1].first, after, used)
+                at += 1
+        finally:
+            released(path)
+        return found, used, visited
+
+    cdef int fill(self, int32_t[::1] behind, int first, int last, int after, dict used) except -1:
+        """Write where the tokens [first, last) lead."""
+        cdef int i
+        cdef Known* known
+        if first == last:
+            return 0
+        known = self.known(after)
+        if known.walk != self.walks:
+            known.walk = self.walks
+            used[after] = self.trie.ids[first]
+        for i in range(first, last):
+            behind[i] = after
+        return 0
+
+    cdef int after(self, int state, int byte) except -1:
+        cdef int found = self.find(state, byte)
+        return found if found != UNASKED else <int>self.look(state, byte)
+
+    cdef uint64_t kinds_of(self, int state) except? 0:
+        cdef uint64_t kinds
+        if not self.known(state).asked:
+            kinds = self.returning(state)
+            self.known(state).kinds, self.known(state).asked = kinds, True
+        return self.known(state).kinds
+
+    cdef int finish(self, int32_t[::1] behind, int at, int first, int last, int state, dict used) except -1:
+        """Put right where those of the tokens [first, last) lead that end inside a character; `at`, returned further
+        on: the first such token that does not stand before them."""
+        cdef int token, byte, after
+        while at < len(self.unfinished) and self.unfinished[at] < last:
+            if self.unfinished[at] >= first:
+                token, after = self.trie.ids[self.unfinished[at]], state
+                byte = self.trie.begins[token + 1] - 1
+                while self.trie.spelled[byte] & 0xC0 == 0x80:
+                    byte -= 1
+                while byte < self.trie.begins[token + 1]:
+                    after = self.after(after, self.trie.spelled[byte])
+                    byte += 1
+                self.fill(behind, self.unfinished[at], self.unfinished[at] + 1, after, used)
+            at += 1
+        return at
+
+    def clear(self, uint32_t[::1] bits, const int32_t[::1] behind, states):
+        """Clear the bits of the tokens of the trie that lead to some states."""
+        cdef int i, token
+        self.walks += 1
+        for state in states:
+            self.known(state).walk = self.walks
+        for i in range(len(behind)):
+            if self.states[behind[i]].walk == self.walks:
+                token = self.trie.ids[i]
+                bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
 
 
 # ======================================================================================================================

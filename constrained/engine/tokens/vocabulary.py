@@ -479,29 +479,15 @@ class Vocabulary:
         return self.layout.fingerprint(self.special, self.stop, self.dummy_prefix)
 
     @cached_property
-    def levels(self) -> list[npt.NDArray[np.int32]]:
-        """The nodes of the trie by depth, ascending."""
-        trie = self.trie
-        by_depth = np.argsort(trie.depth, kind="stable").astype(np.int32)
-        return np.split(by_depth, np.cumsum(np.bincount(trie.depth)[1:-1])) if trie.nodes else []
-
-    @cached_property
-    def unfinished(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], list[bytes]]:
-        """The tokens whose texts end inside a character: their places in trie.ids, ascending, which end each has, and
-        the ends: the bytes of that character.
-        """
+    def unfinished(self) -> npt.NDArray[np.int32]:
+        """The tokens whose texts end inside a character: their places in trie.ids, ascending."""
         begins, data = self.spelled
-        ids = self.trie.ids
-        last, sizes = begins[ids + 1], begins[ids + 1] - begins[ids]
+        last, sizes = begins[self.trie.ids + 1], np.diff(begins)[self.trie.ids]
         one, two, three = (data[last - behind] for behind in (1, 2, 3))
         continues = one & 0xC0 == 0x80
-        lengths = 1 * (one >= 0xC0) + 2 * (continues & (two >= 0xE0) & (sizes > 1))
-        lengths += 3 * (continues & (two & 0xC0 == 0x80) & (three >= 0xF0) & (sizes > 2))
-        places = np.flatnonzero(lengths).astype(np.int32)
-        ends: dict[bytes, int] = {}
-        spans = zip((last - lengths)[places].tolist(), last[places].tolist(), strict=True)
-        which = [ends.setdefault(data[start:end].tobytes(), len(ends)) for start, end in spans]
-        return places, np.array(which, np.int32), [*ends]
+        open_ = (one >= 0xC0) | continues & (two >= 0xE0) & (sizes > 1)
+        open_ |= continues & (two & 0xC0 == 0x80) & (three >= 0xF0) & (sizes > 2)
+        return np.flatnonzero(open_).astype(np.int32)
 
     def decode(self, ids: Iterable[int]) -> bytes:
         """Return the bytes of text tokens and the names of special ones, joined; unused ids and nameless ones give
@@ -566,7 +552,7 @@ class Vocabulary:
     @cached_property
     def widths(self) -> list[int]:
         """The lengths of texts in bytes, each once, descending."""
-        lengths: list[int] = np.unique(np.diff(self.spelled[0])).tolist()
+        lengths: list[int] = np.flatnonzero(np.bincount(np.diff(self.spelled[0]))).tolist()
         return [length for length in reversed(lengths) if length]
 
     @cached_property
