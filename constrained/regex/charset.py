@@ -24,7 +24,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 from constrained.caches import cached, forgets
 from constrained.work import sorted_in_turns, spend
@@ -248,7 +248,7 @@ _PREFIXES = {
 @lru_cache(maxsize=1)
 def _lines() -> dict[str, str]:
     found = {}
-    for line in files(__package__).joinpath("unicode.txt").read_text("ascii").splitlines()[1:]:
+    for line in Path(__file__).with_name("unicode.txt").read_text("ascii").splitlines()[1:]:
         names, _, coded = line.partition(" ")
         kind, _, names = names.rpartition("=")
         for name in names.split("|"):

@@ -26,6 +26,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from operator import itemgetter
 from re import _constants as op
 from re import _parser
 from typing import Any, TypeAlias
@@ -33,7 +34,7 @@ from typing import Any, TypeAlias
 import constrained.regex.charset as charset
 from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
-from constrained.regex.algebra import char_class, concat, literal, optional
+from constrained.regex.algebra import char_class, concat, literal, literals, optional
 from constrained.regex.assertions import (
     TEXT_END,
     TEXT_START,
@@ -94,6 +95,8 @@ _CATEGORIES = {
     op.CATEGORY_WORD: r"\w", op.CATEGORY_NOT_WORD: r"\W",
 }
 _NEWLINE = literal("\n")
+_MANY = 64  # alternatives
+_IGNORECASE = int(re.IGNORECASE)  # to ask an enumeration takes a microsecond
 
 
 @cached(1024)
@@ -152,14 +155,22 @@ class TreeReader:
 
     def sequence(self, items: Any, flags: int) -> PatternTree:
         found: list[PatternTree] = []
-        exact = self.by_words and not flags & re.IGNORECASE
-        for is_word, run in groupby(getattr(items, "data", items), lambda item: exact and item[0] is op.LITERAL):
-            if is_word:
+        exact = self.by_words and not flags & _IGNORECASE
+        for operator, run in groupby(getattr(items, "data", items), itemgetter(0)):
+            if exact and operator is op.LITERAL:
                 spend(6)
                 found.append(PlainPart(literal("".join([chr(point) for _, point in run]))))
             else:
-                found += [self.item(operator, argument, flags) for operator, argument in run]
+                found += [self.item(operator, argument, flags) for _, argument in run]
         return seq(*found)
+
+    def word(self, items: Any, flags: int) -> str:
+        """Return the characters that items are in a row, two at least; none where they are something else."""
+        items = getattr(items, "data", items)
+        spend(4)
+        if not self.by_words or flags & _IGNORECASE or len(items) < 2 or {*map(itemgetter(0), items)} != {op.LITERAL}:
+            return ""
+        return "".join([chr(point) for _, point in items])
 
     def item(self, operator: Any, argument: Any, flags: int) -> PatternTree:
         spend(6)
@@ -249,7 +260,14 @@ def inner_flags(argument: Any, flags: int) -> int:
 
 
 def _branch(reader: TreeReader, argument: Any, flags: int) -> PatternTree:
-    return alt(*(reader.sequence(option, flags) for option in argument[1]))
+    words, others = list[str](), list[PatternTree]()
+    for option in argument[1]:
+        word = reader.word(option, flags) if len(argument[1]) > _MANY else ""
+        if word:  # of a list, which need not be expressions one by one
+            words.append(word)
+        else:
+            others.append(reader.sequence(option, flags))
+    return alt(PlainPart(literals(words)), *others) if words else alt(*others)
 
 
 def _any(reader: TreeReader, argument: Any, flags: int) -> PatternTree:
