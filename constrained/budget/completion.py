@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from constrained.budget.lookahead import FORGOTTEN, Lookahead, Successors, TokenSteps
+from constrained.budget.lookahead import FORGOTTEN, Lookahead, Successors
 from constrained.budget.ways import Way, Ways, order, symbols
 from constrained.engine.plain import DEAD, Config, Frame, TextAt, frames
 from constrained.engine.spelling import decode, variants
@@ -71,7 +71,6 @@ class Completions:
             specials=vocabulary.special,
             max_bytes=_MOST_BYTES,
         )
-        self._steps = TokenSteps(vocabulary, self.tracker)
         token = self.tracker.steps.token  # of a text, -1: none
         self.bytewise = all(token(bytes([byte])) >= 0 for byte in range(256))  # a way has no more tokens than symbols
         self._frames: dict[Frame | None, Way | None] = {None: ""}
@@ -247,8 +246,8 @@ class Completions:
     # -- what a budget forbids -----------------------------------------------------------------------------------------
 
     def after(self, state: int, token: int) -> int:
-        """Return a state after a token whose ways are ways of the real one; see `TokenSteps.after`."""
-        after = self._steps.after(state, token)
+        """Return a state after a token whose ways are ways of the real one; see `Lookahead.look_token`."""
+        after = self.tracker.look_token(state, token)
         return self.tracker.step_token(state, token) if after != DEAD and self.way(after) is None else after
 
     def is_near(self, state: int, most: int, allowed: Allowed) -> bool:
@@ -281,9 +280,9 @@ class Completions:
         known = self._successors.get(start)
         if known is not None and np.array_equal(known[0], asked):
             return known[1]
-        found = self._steps.successors(start, asked)
+        found = self.tracker.look_all(start, asked)
         unknown = [after for after in found.used if self.way(after) is None]
-        found = self._steps.exactly(start, found, asked, unknown) if unknown else found
+        found = self.tracker.exactly(start, found, asked, unknown) if unknown else found
         self._successors[start] = asked, found
         while len(self._successors) > _KEPT:
             self._successors.popitem(last=False)

@@ -1,6 +1,6 @@
 """A state and the tokens that may come next → the states behind them, told apart no further than ways out need.
 
-    PlainKernel ── texts forgotten ──► Lookahead ── all tokens at once ──► TokenSteps
+    PlainKernel ── texts forgotten ──► Lookahead ── one walk of the trie ──► Successors
 
 Tests: tests/test_budget.py: against the plain automaton, on vocabularies whose tokens begin and end keys and items, and
 against stepping every token by itself.
@@ -105,6 +105,7 @@ class Lookahead(PlainKernel):
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
         self._told: dict[Dispatch, set[str]] = {}
         self._some: dict[Dispatch, str] = {}
+        self._others = sorted(vocabulary.names)  # special tokens
         self._loops: dict[tuple[int, Language], int] = {}  # by identity of the spelling, which is never dropped
 
     def look_byte(self, state: int, byte: int) -> int:
@@ -170,14 +171,6 @@ class Lookahead(PlainKernel):
             len(self._reading) + len(self._alike) + 4 * len(self._spans) + len(self._closed)
             + len(self._forgetful)
         )
-
-    def _reads(self, machine: State | TextAt) -> bool:
-        """As the twin says, without trying all bytes: no position inside a text is dead, so inside a character or
-        quotes something follows.
-        """
-        if isinstance(machine, TextAt) and (machine.place != BODY or machine.spelling.closing >= 0):
-            return machine.place != DONE
-        return super()._reads(machine)
 
     def _merged(self, machine: State | TextAt) -> State | TextAt:
         """Return a position that goes on alike: inside a character, which one it is matters only where some lead
@@ -289,6 +282,36 @@ class Lookahead(PlainKernel):
             assert isinstance(frame.after, Dispatch)
             return frame.after.after_text(self.some(frame.after))
         return super()._returned(machine, frame)
+
+    # -- tokens --------------------------------------------------------------------------------------------------------
+
+    def look_token(self, state: int, token: int) -> int:
+        """Return a state after a token whose ways are ways of the real one, DEAD where the grammar has none."""
+        data, after = self._vocabulary.tokens[token] or b"", state
+        for byte in data:
+            after = self.look_byte(after, byte)
+            if after == DEAD:
+                break
+        return after if data and after != DEAD else self.step_token(state, token)
+
+    def look_all(self, state: int, allowed: Flags) -> Successors:
+        """Return where tokens lead, given which may come next, (vocabulary size,); of each what `look_token` says."""
+        texts, used, visited = self.steps.after_all(state)
+        spend(20 + visited // 64)
+        named = [(token, self.step_token(state, token)) for token in self._others if allowed[token]]
+        found = Successors(used, texts, {token: after for token, after in named if after != DEAD})
+        missed = np.count_nonzero(texts) + len(named) < np.count_nonzero(allowed)
+        found.used.update((after, token) for token, after in found.named.items())
+        return self.exactly(state, found, allowed, [DEAD]) if missed else found
+
+    def exactly(self, state: int, found: Successors, allowed: Flags, which: list[int]) -> Successors:
+        """Return where the tokens lead if those that lead to some states are stepped without looking ahead."""
+        texts, ids = found.texts.copy(), self._vocabulary.trie.ids
+        places = np.flatnonzero(np.isin(texts, which) & allowed[ids])
+        spend(4 * len(places))
+        texts[places] = [self.step_token(state, token) for token in ids[places].tolist()]
+        named = {after: token for token, after in found.named.items()}
+        return Successors(_used(texts, ids) | named, texts, found.named)
 
 
 def _text_so_far(at: TextAt, record: bytes) -> str | None:
@@ -420,47 +443,6 @@ class Successors:
 
 
 NOWHERE = Successors({}, np.zeros(0, np.int32), {})
-
-
-class TokenSteps:
-    """Steps states of a tracker over tokens; what `Completions` looks ahead with.
-
-    Invariant: `successors` says of every token what `after` says.
-    """
-
-    def __init__(self, vocabulary: Vocabulary, tracker: Lookahead) -> None:
-        self._vocabulary, self._tracker = vocabulary, tracker
-        self._others = sorted(vocabulary.names)  # special tokens
-
-    def after(self, state: int, token: int) -> int:
-        """Return a state after a token whose ways are ways of the real one, DEAD where the grammar has none; see
-        `lookahead`.
-        """
-        data, after = self._vocabulary.tokens[token] or b"", state
-        for byte in data:
-            after = self._tracker.look_byte(after, byte)
-            if after == DEAD:
-                break
-        return after if data and after != DEAD else self._tracker.step_token(state, token)
-
-    def successors(self, state: int, allowed: Flags) -> Successors:
-        """Return where tokens lead, given which may come next, (vocabulary size,)."""
-        texts, used, visited = self._tracker.steps.after_all(state)
-        spend(20 + visited // 64)
-        named = [(token, self._tracker.step_token(state, token)) for token in self._others if allowed[token]]
-        found = Successors(used, texts, {token: after for token, after in named if after != DEAD})
-        missed = np.count_nonzero(texts) + len(named) < np.count_nonzero(allowed)
-        found.used.update((after, token) for token, after in found.named.items())
-        return self.exactly(state, found, allowed, [DEAD]) if missed else found
-
-    def exactly(self, state: int, found: Successors, allowed: Flags, which: list[int]) -> Successors:
-        """Return where the tokens lead if those that lead to some states are stepped without looking ahead."""
-        texts, ids = found.texts.copy(), self._vocabulary.trie.ids
-        places = np.flatnonzero(np.isin(texts, which) & allowed[ids])
-        spend(4 * len(places))
-        texts[places] = [self._tracker.step_token(state, token) for token in ids[places].tolist()]
-        named = {after: token for token, after in found.named.items()}
-        return Successors(_used(texts, ids) | named, texts, found.named)
 
 
 def _used(texts: Ints, ids: Ints) -> dict[int, int]:

@@ -370,8 +370,8 @@ class BudgetedMatcher(Matcher):
         after = known.after(place[0], token)
         if after <= DEAD or self._kept(place)[:1] == (token,):
             return True
-        away = self._is_closing(at) and known.length(after) > known.length(place[0])
-        return known.fits(after, self.budget - at - 1) and not away and not self._is_late(after, at, token)
+        beyond = known.is_beyond(place[0], after, self.budget - at - 1, nearer=self._is_closing(at))
+        return not beyond and not self._is_late(after, at, token)
 
     def _refusal(self, token: int) -> Rejected:
         vocabulary = self.constraint.vocabulary

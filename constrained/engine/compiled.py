@@ -230,7 +230,7 @@ class CompiledGrammar:
         any token fits, masks are as without.  A stop token counts where the grammar names it.
         soft_close: when the shortest completion known and so many tokens more would use up the budget, no token may
         lead away from the end.
-        Cost: 3-8 ms with 128,000 tokens for every state that is met for the first time; 50 µs for one that is known.
+        Cost: 1-5 ms with 128,000 tokens for a state that is met for the first time; 50 µs for one that is known.
         Raises: LimitExceeded: the budget is smaller than the shortest word that is known, see `min_tokens`.
         ConstrainedError: a budget or soft_close that is no number.
         """

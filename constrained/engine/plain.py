@@ -440,22 +440,18 @@ class PlainKernel:
         return edges
 
     def _moved(self, state: int, byte: int) -> list[Config]:
-        return [(target, self._recording(frame, byte)) for target, frame in self._reached(state, byte)]
-
-    def _reached(self, state: int, byte: int) -> list[Config]:
-        """Return what the configurations become by a byte, but for what frames remember of it."""
-        reached: list[Config] = []
+        moved: list[Config] = []
         configs = self._states[state][0]
         spend(len(configs))
         for machine, frame in configs:
             target: State | TextAt | None
             if isinstance(machine, TextAt):
-                target = self._read(machine, byte)
+                target = machine.step(byte)
             else:
                 target = next((t for low, high, t in self._expand(machine).ranges if low <= byte <= high), None)
             if target is not None:
-                reached.append((target, frame))
-        return reached
+                moved.append((target, self._recording(frame, byte)))
+        return moved
 
     def _recording(self, stack: Frame | None, byte: int) -> Frame | None:
         if all(frame.record is None for frame in frames(stack)):
@@ -464,9 +460,6 @@ class PlainKernel:
         return self.changed(
             stack, lambda frame: (frame.after, frame.quoting, None if frame.record is None else frame.record + data)
         )
-
-    def _read(self, at: TextAt, byte: int) -> TextAt | None:
-        return at.step(byte)
 
     def _close(self, work: list[Config], final: bool = False) -> int:
         """Return the state of the configurations and all that calls and returns reach from them without a byte."""
