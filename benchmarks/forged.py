@@ -71,6 +71,7 @@ SPELLINGS = (  # where the masks leave a choice that a message does not keep: tw
     (r"<\|/tool_call\|><\|tool_call\|>", ", "),  # the calls of Phi: in one list, or each alone
     (r"\[EOS\]$", ""),  # the end of a document, of OpenChatML
     (r"<\|tool_call\|>(?=\{)", "<|tool_call|>["), (r"\}<\|/tool_call\|>", "}]<|/tool_call|>"),
+    (r"</tool_call>\n<\|im_end\|>", "</tool_call><|im_end|>"),  # a line break that checkpoints of Qwen3.5 write
 )
 TOOLS = [
     {

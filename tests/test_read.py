@@ -419,6 +419,25 @@ def test_spellings_that_are_only_read(name, row):
             chat.parse(row["text"], strict=True, **options)
 
 
+# Their calls are an object alone, to some readers.
+JSON_IS_A_CALL = ("llama-3.1", "llama-3.2", "llama-3.3", "llama3.1-combined", "llama3.1-json")
+
+
+@pytest.mark.parametrize("name", [name for name in ChatFormat.names() if name not in JSON_IS_A_CALL])
+def test_json_that_no_marker_makes_a_call_is_read_as_any_text(name):
+    chat = ChatFormat.load(name)
+    for stop in chat.stop:
+        found = []
+        for text in ("It rains.", '{"name": "ping", "arguments": {}}'):
+            try:
+                message = chat.parse(text + stop, prompt="")
+                assert not message.tool_calls
+                found.append(message.content == text)
+            except Rejected:
+                found.append(None)
+        assert found in ([True, True], [None, None]), (stop, found)
+
+
 # what ends an answer or a call of these is no text of theirs, in quotes or not
 UNQUOTED = {"llama3.1-function": True, "llama3.1-combined": True, "openchatml": True, "ernie-4.5": {"</response>"}}
 

@@ -563,7 +563,8 @@ class Slots:
         texts = {*_OWN_TEXTS, *thoughts, *(rule for rules in parameters.values() for rule in rules)}
         stops = frozenset(definition.tokens[name] for names in definition.stops.values() for name in names)
         builtins = {own.rule: name for name, own in definition.builtins.items()}
-        aliases = {"unopened_thought": "thought", "content_behind": "content", **definition.slots}
+        in_all = {"unopened_thought": "thought", "unopened_call": "tool_call", "content_behind": "content"}
+        aliases = {**in_all, **definition.slots}
         known = frozenset({*texts, "tool_call", *builtins, *definition.messages, *aliases})
         return cls(frozenset(texts), thoughts, builtins, parameters, definition.messages, aliases, stops, known)
 
