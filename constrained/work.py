@@ -23,7 +23,7 @@ import gc
 import os
 import threading
 import time
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -294,12 +294,15 @@ def frozen_in_turns(items: Collection[Item]) -> frozenset[Item]:
 
 
 def sorted_in_turns(found: Iterable[SupportsRichComparisonT]) -> list[SupportsRichComparisonT]:
-    """As `sorted`: many are sorted in pieces, as other threads wait for the end of a call of C; equal ones may move."""
+    """As `sorted`: many are sorted in parts, as other threads wait for the end of a call of C; equal ones may move."""
     every = list(found)
-    runs = deque([sorted(every[at : at + PIECE]) for at in range(0, len(every) or 1, PIECE)])
-    while len(runs) > 1:
-        runs.append(sorted(runs.popleft() + runs.popleft()))  # of two sorted runs: merged
-    return runs[0]
+    if len(every) <= PIECE:
+        return sorted(every)
+    bounds = sorted(every[:: PIECE >> 1])
+    parts: list[list[SupportsRichComparisonT]] = [[] for _ in range(len(bounds) + 1)]
+    for item in every:
+        parts[bisect_left(bounds, item)].append(item)
+    return [item for part in parts for item in sorted(part)]
 
 
 def current() -> Budget | None:

@@ -442,7 +442,7 @@ class PlainKernel:
     def _moved(self, state: int, byte: int) -> list[Config]:
         moved: list[Config] = []
         configs = self._states[state][0]
-        spend(len(configs))
+        spend(3 * len(configs))
         for machine, frame in configs:
             target: State | TextAt | None
             if isinstance(machine, TextAt):
@@ -498,7 +498,7 @@ class PlainKernel:
                         more, ends_there = self._returns(frame.parent)
                         reached += more
                         ends |= ends_there
-        spend(len(reached))
+        spend(2 * len(reached))
         for machine, stack in reached:
             machine = _begun(machine)
             stacks = found.setdefault(machine, set())

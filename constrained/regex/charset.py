@@ -54,7 +54,7 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
     """
     merged: list[list[int]] = []
     ordered = sorted_in_turns(ranges)
-    spend(1 + (len(ordered) >> 2))
+    spend(1 + (len(ordered) >> 1))
     if len(ordered) == 1 and ordered[0][0] <= ordered[0][1] < _BEFORE:
         low, high = ordered[0]
         return ((low, high),)

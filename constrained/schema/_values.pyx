@@ -17,7 +17,7 @@ from constrained.schema.key_masks import mask_of
 from constrained.schema.machines.object import ObjectMachine, TABLE_QUOTINGS
 from constrained.schema.surfaces.punctuation import unmarked
 from constrained.schema.reading.document import pointer_of
-from constrained.work import sorted_in_turns
+from constrained.work import PIECE
 
 
 cdef enum:
@@ -74,23 +74,17 @@ cdef class PlainObject:
                 languages, others = (_ANY_TEXT,), (conj,)
                 shared = (None if conj else (marks, self.ordered),)
         conjs = dict(named)
-        spent(len(conjs) >> 2, None)
-        names = sorted_in_turns(conjs)
-        share = len(names) >> 2     # charged between the passes over the names, as what is charged hands on its turn
-        spent(share, None)
+        spent(len(conjs), None)
+        names = sorted(conjs)
         found = [conjs[name] for name in names]
         usable = _usable(found, never)
-        spent(share, None)
         self.conjs = (*found, *others)
         order = None
         if self.ordered:
             index = dict(zip(names, range(len(names))))
-            spent(share, None)
             order = [index[name] for name, _ in named]
         required = _required(names, required)
-        spent(share, None)
         special = frozenset(names)
-        spent(share, None)
         return _new_tuple(ObjectTable, (
             tuple(names), required, usable, special, languages, self.value, shared, least,
             most, self.quoting, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing, order,
@@ -153,6 +147,8 @@ cdef class PlainObjects:
         """Return the quoting of the keys of a plain object, None: it is not plain; see `ObjectMachine.table`."""
         cdef tuple named, cells
         named, required, cells, least, _, clauses = shape
+        if len(named) > PIECE:      # loops of Python hand on their turn
+            return None
         if clauses or cells and (len(cells) > 1 or cells[0][0] is not _ANY_TEXT):
             return None
         if self.ordered and not cells and least > len(required):

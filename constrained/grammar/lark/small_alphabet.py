@@ -132,7 +132,7 @@ class Alphabet:
             for first, last in ((low, min(high, 0xD7FF)), (max(low, 0xE000), high)) if first <= last
         ]
         every.sort(key=lambda edge: edge[0])
-        spend(len(every) // 4)
+        spend(len(every))
         found: list[tuple[int, int, Target]] = []
         for low, high, to in every:
             if found and found[-1][1] + 1 == low and found[-1][2] == to:

@@ -729,6 +729,7 @@ class ObjectMachine:
     def offered_cells(self, at: ObjectPosition) -> list[int]:
         """Return the cells of which a key may come now."""
         cells = range(len(self.cells)) if self._offers_other(at) else ()
+        spend(len(cells))
         return [cell for cell in cells if any(self.other_options(at, cell)) and self._language(at, cell) is not None]
 
     # -- keys ----------------------------------------------------------------------------------------------------------

@@ -238,7 +238,7 @@ class _Decision:
 
     def _look_at(self, current: Conj) -> None:
         """Ask whether a conjunction has a value, by what is known of others; whom it asks for is queued."""
-        spend(4)
+        spend(12)
         self.tried.add(current)
         self.asked.append([])
         try:

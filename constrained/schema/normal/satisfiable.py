@@ -72,10 +72,9 @@ def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
         return False
     if not shape.clauses and len(required) >= shape.min:
         return True
-    named = dict(shape.named)
     if shape.clauses:
-        return any(_fits(shape, choice, ask) for choice in _object_choices(shape, named, ask))
-    return _has_keys(shape, named, frozenset(), ask)
+        return any(_fits(shape, choice, ask) for choice in _object_choices(shape, dict(shape.named), ask))
+    return _has_keys(shape, frozenset(), ask)
 
 
 class _Selection:
@@ -165,7 +164,7 @@ def _fits(shape: ObjectShape, choice: _Selection, ask: Ask) -> bool:
         return False
     if len(choice.present) + fewest >= shape.min:
         return True
-    return _has_keys(shape, dict(shape.named), choice.absent, ask)
+    return _has_keys(shape, choice.absent, ask)
 
 
 def _fewest_keys(shape: ObjectShape, others: tuple[HasOther, ...], ask: Ask) -> int | None:
@@ -204,11 +203,11 @@ def _partitions(parts: tuple[HasOther, ...]) -> Iterator[list[tuple[HasOther, ..
             yield [*blocks[:index], (parts[0], *block), *blocks[index + 1 :]]
 
 
-def _has_keys(shape: ObjectShape, named: dict[str, Conj], absent: frozenset[str], ask: Ask) -> bool:
+def _has_keys(shape: ObjectShape, absent: frozenset[str], ask: Ask) -> bool:
     """Return whether enough keys can be present for the minimum."""
     if _some(ask(conj) for _, conj in shape.cells):
         return True  # a live cell has more keys than `min`
-    return sum([ask(conj) for key, conj in named.items() if key not in absent]) >= shape.min
+    return sum([ask(conj) for key, conj in shape.named if key not in absent]) >= shape.min
 
 
 def is_live_array(shape: ArrayShape, ask: Ask, distinct: Distinct) -> bool:
