@@ -62,7 +62,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
@@ -302,14 +302,16 @@ class Demands:
 
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
-        self._known: dict[Hashable, Demand] = {}
+        self._known: dict[bytes, Demand] = {}
         self._both: dict[tuple[int, int], Demand | None] = {}
         self.every = self._demand([(True, dict.fromkeys(alphabet.points, 0))])
 
     def _demand(self, rows: Rows) -> Demand:
-        key = tuple((accepts, tuple(leads.items())) for accepts, leads in rows)
-        spend(2 * len(rows))
-        return self._known.setdefault(key, Demand(rows, len(self._known)))
+        spend(4 * len(rows))  # 300 bytes each are kept
+        key = hashlib.sha256()
+        for row in rows:
+            key.update(repr(row).encode())
+        return self._known.setdefault(key.digest(), Demand(rows, len(self._known)))
 
     def behind(self, rows: Rows, at: int) -> Demand:
         """Return the demand that begins at a row of a smallest automaton."""
