@@ -382,13 +382,10 @@ def judged_call(
             call.arguments = _arguments(call, question, {} if tool is None else tool.parameters, repairs)
         except Fault as fault:
             return fault.at, "syntax", fault.because, fault.expected, {"pointer": fault.pointer}
-    if terms.tools is None:
+    if terms.tools is None and (call.name is not None or question.kind == "tool_call"):
         return None
     if tool is None:
-        known = ", ".join(repr(tool.name) for tool in terms.tools[:10])
-        if call.name is None:
-            return call.place, "tool", "the call alone names no tool", f"the option tool=, one of {known}", {}
-        return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool", {}
+        return _unknown(call, terms.tools or ())
     surface = question.definition.payload.surface
     with working_on(f"tool {call.name!r}"):
         found = terms.judge(tool, python=surface == "python").misfit(call.arguments)
@@ -402,6 +399,15 @@ def judged_call(
         details["pointer"] = found.pointer + broken.pointer
         return place + broken.at, "schema", because, broken.expected, details
     return place, "schema", f"tool {call.name!r}: {found.because}", found.expected, details
+
+
+def _unknown(call: ReadCall, tools: Sequence[Tool]) -> tuple[int, str, str, str, dict[str, Any]]:
+    """Return what is wrong with a call of none of the tools."""
+    known = ", ".join([repr(tool.name) for tool in tools[:10]])
+    if call.name is None:
+        one = f", one of {known}" if known else ""
+        return call.place, "tool", "the call alone names no tool", f"the option tool={one}", {}
+    return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool", {}
 
 
 def _place_of(found: Misfit, call: ReadCall, question: Question, text: str, schema: Mapping[str, Any]) -> int:
