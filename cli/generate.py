@@ -67,7 +67,7 @@ def generate(
     Prints one text (with --json: one object) per generation, without the token that ends it; of a file of prompts one
     object each, in its order; what is wrong with a row is its "error", and exit code 1.
     """
-    asked.told()
+    asked.grammar_with_warnings()
     settings = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
     arguments = model, asdict(asked), settings
     if jsonl is None:

@@ -123,7 +123,7 @@ def mask(
 ) -> None:
     """Say what may come after a prefix, and why not others."""
     vocabulary = read_vocabulary(tokenizer)
-    matcher = compile(asked.told(), vocabulary).matcher()
+    matcher = compile(asked.grammar_with_warnings(), vocabulary).matcher()
     try:
         for token in encode(vocabulary, prefix):
             matcher.advance(token)

@@ -260,7 +260,7 @@ class LanguageOptions:
         typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly."),
     ] = "raise"
 
-    def told(self) -> Grammar:
+    def grammar_with_warnings(self) -> Grammar:
         """Return the grammar, and warn of what it leaves to be checked afterwards; see `grammar`."""
         grammar = self.grammar()
         for widened in grammar.widened:

@@ -39,7 +39,7 @@ _PARTS, _FEW_PARTS = 512, 16  # steps of letting go when an operation begins, an
 _PART = 512  # bytes charged by the last mask or step for one step more, so that all is gone before more is forgotten
 
 _forgetters: list[Callable[[], None]] = []
-_leavers: list[Callable[[int], bool]] = []
+_incremental_frees: list[Callable[[int], bool]] = []
 _leaving = False  # whether something forgotten is still there
 _held = 0
 _held_before = 0  # when the last mask or step began
@@ -53,12 +53,12 @@ def forgets(forget: Callable[[], None]) -> Callable[[], None]:
     return forget
 
 
-def leaves(let_go: Callable[[int], bool]) -> Callable[[int], bool]:
+def register_incremental_free(step: Callable[[int], bool]) -> Callable[[int], bool]:
     """Register what frees what a cache has forgotten, so many steps at a time, and says whether something is left; a
     decorator.
     """
-    _leavers.append(let_go)
-    return let_go
+    _incremental_frees.append(step)
+    return step
 
 
 def begin(*, hurried: bool = False) -> None:
@@ -103,7 +103,7 @@ def _forget() -> None:
 
 def _let_go(count: int) -> None:
     global _leaving
-    _leaving = True in [let_go(count) for let_go in _leavers]  # all of them
+    _leaving = True in [step(count) for step in _incremental_frees]  # all of them
 
 
 def _give_back() -> None:

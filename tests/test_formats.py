@@ -5,7 +5,6 @@ format.
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import tomllib
 from dataclasses import replace
@@ -444,85 +443,6 @@ def test_error(row, tmp_path):
             },
         )
     assert str(caught.value).replace(str(tmp_path), "FOLDER") == row["message"].strip("\n")
-
-
-# -- the vectors of the formats' specifications, where they are at hand ------------------------------------------------
-
-SHARED = os.environ.get("CONSTRAINED_SHARED")
-VECTORS = sorted(Path(SHARED, "vectors").glob("*.public.jsonl")) if SHARED else []
-shared_only = pytest.mark.skipif(not VECTORS, reason="CONSTRAINED_SHARED does not name the folder of the vectors")
-
-
-def _format_of(name):
-    return {
-        "llama31_function": "llama3.1-function",
-        "llama31_json": "llama3.1-json",
-        "llama31_builtin": "llama3.1-builtin",
-    }.get(name, name.replace("_", "-"))
-
-
-def _read(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-@shared_only
-@pytest.mark.parametrize(
-    "path", [path for path in VECTORS if not path.name.startswith("bfcl")], ids=lambda path: path.name
-)
-def test_vectors(path):
-    wrong = []
-    for row in _read(path):
-        if row["kind"] != "assistant_turn" or (row["valid"] and not row["canonical"]):
-            continue
-        chat = ChatFormat.load(_format_of(row["format"]))
-        try:
-            calls = chat.parse(row["text"], row["tools"], **row["options"]).tool_calls
-        except Rejected:
-            calls = None
-        expected = [ToolCall(call["name"], call["arguments"]) for call in row["expect"]] if row["valid"] else None
-        if calls != expected:
-            wrong.append((row["id"], row["why"], calls))
-    assert not wrong
-
-
-def _mutations(call, schema):
-    """Yield the same call with one thing wrong."""
-    arguments = call["arguments"]
-    for name in schema.get("required", []):
-        yield "missing", call["name"], {key: value for key, value in arguments.items() if key != name}
-    yield "unknown", call["name"], {**arguments, "not_a_parameter": 1}
-    yield "name", call["name"] + "x", arguments
-    for name, value in arguments.items():
-        kind = schema["properties"][name].get("type")
-        if isinstance(kind, str):
-            yield (
-                "type",
-                call["name"],
-                {**arguments, name: 7 if kind == "string" else "seven" if kind != "array" else {"a": value}},
-            )
-
-
-@shared_only
-@pytest.mark.parametrize("name", WITH_TOOLS)
-def test_real_calls(name):
-    chat, carried, wrong = ChatFormat.load(name), 0, []
-    for row in _read(Path(SHARED, "vectors", "bfcl.public.jsonl")):
-        schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in row["functions"]}
-        for call in row["calls"]:
-            try:
-                grammar = chat.grammar(row["functions"])
-            except ConstrainedError:
-                continue  # the format cannot carry one of these names
-            carried += 1
-            right = chat.write_call(call["name"], call["arguments"], row["functions"])
-            if chat.parse(right, row["functions"]).tool_calls != [ToolCall(call["name"], call["arguments"])]:
-                wrong.append((row["id"], right))
-            for kind, tool, arguments in _mutations(call, schemas[call["name"]]):
-                text = chat.write_call(tool, arguments, row["functions"])
-                if deviation(split_text(text, chat.definition), grammar, chat.definition) is None:
-                    wrong.append((row["id"], kind, text))
-    assert carried > 100
-    assert not wrong
 
 
 def test_a_turn_ends_with_the_stop_token_of_its_format(tiny_vocabulary):

@@ -25,7 +25,7 @@ from constrained.formats.payload.value_reader import Ahead
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.network import build
 from constrained.formats.read.question import ask
-from constrained.formats.read.reading import entered
+from constrained.formats.read.reading import with_start_rule
 from constrained.formats.read.simulation import Simulation, marks_of
 from constrained.formats.streaming import Repaired
 from constrained.work import Budget, metered
@@ -331,7 +331,7 @@ def test_a_single_call_as_it_is_generated_is_read_strictly(name):
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_every_format_has_a_canonical_call(name):
     chat = ChatFormat.load(name)
-    assert ENTRY in entered(chat.generic, chat.definition, "tool_call", "call_text").rules
+    assert ENTRY in with_start_rule(chat.generic, chat.definition, "tool_call", "call_text").rules
 
 
 LEFT_RECURSIVE = ['start: a "x"\na: start | "y"', 'start: b? start2\nstart2: start "x" | "y"\nb: "z"']

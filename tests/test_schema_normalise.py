@@ -1,17 +1,15 @@
 """Normal forms against `jsonschema`: whether a JSON value belongs to `normalise(schema)`, read off the shapes by brute
 force.
 
-Exhaustion over a small world of schemas finds most mistakes; Hypothesis nests deeper; the JSON-Schema-Test-Suite and
-real schemas with labelled instances are read where `CONSTRAINED_SHARED` names the folder that has them.  The complement
-has no oracle but itself: a value belongs to a schema or to its negation, never to both.
+Exhaustion over a small world of schemas finds most mistakes; Hypothesis nests deeper; `benchmarks.json_schema_suite` and
+`benchmarks.verdicts` read data of others.  The complement has no oracle but itself: a value belongs to a schema or to
+its negation, never to both.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +22,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from value_oracle import belongs
 
-from constrained.errors import SchemaError, UnsupportedSchema
+from constrained.errors import UnsupportedSchema
 from constrained.schema.normal.normalise import normalise
-from constrained.schema.reading import keywords
 from constrained.schema.reading.check import load
 from constrained.schema.reading.keywords import named
 from constrained.schema.values import negation
@@ -272,55 +269,6 @@ def test_too_many_alternatives_are_refused_by_name():
     ]
     with pytest.raises(UnsupportedSchema, match="alternatives"):
         normalise(load({"type": "object", "allOf": parts}))
-
-
-# -- data of others ----------------------------------------------------------------------------------------------------
-
-SHARED = os.environ.get("CONSTRAINED_SHARED")
-DATA = Path(SHARED or ".") / "data"
-SUITE = DATA / "json_schema_test_suite"
-MASKBENCH = DATA / "maskbench.public.jsonl.gz"
-DRAFTS = {"draft7": keywords.DRAFT_7, "draft2020-12": keywords.DRAFT_2020}
-
-
-@pytest.mark.skipif(
-    not SHARED or not SUITE.exists(), reason="CONSTRAINED_SHARED does not name the folder of the test suite"
-)
-@pytest.mark.parametrize("draft", DRAFTS)
-def test_required_part_of_the_test_suite(draft):
-    remotes = {
-        f"http://localhost:1234/{path.relative_to(SUITE / 'remotes')}": json.loads(path.read_text("utf-8"))
-        for path in (SUITE / "remotes").rglob("*.json")}
-    wrong = []
-    for path in sorted((SUITE / "tests" / draft).glob("*.json")):
-        for case in json.loads(path.read_text("utf-8")):
-            conj = load(case["schema"], remotes=remotes, dialect=DRAFTS[draft], formats="annotate")
-            wrong += [
-                (path.name, test["description"])
-                for test in case["tests"]
-                if belongs(test["data"], conj) is not test["valid"]
-            ]
-    assert not wrong
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not SHARED or not MASKBENCH.exists(), reason="CONSTRAINED_SHARED does not name the folder of the sample"
-)
-def test_real_schemas():
-    wrong = []
-    with gzip.open(MASKBENCH, "rt", encoding="utf-8") as rows:
-        for row in map(json.loads, rows):
-            try:
-                conj = load(row["schema"])
-                wrong += [
-                    (row["id"], n)
-                    for n, test in enumerate(row["tests"])
-                    if belongs(test["data"], conj) is not test["valid"]
-                ]
-            except SchemaError as error:
-                wrong.append((row["id"], str(error)))
-    assert not wrong
 
 
 @pytest.mark.parametrize(

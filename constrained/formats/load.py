@@ -18,7 +18,7 @@ import numpy as np
 
 from constrained.errors import ConstrainedError, GrammarError, said_by, shown
 from constrained.formats.binding.bind import Frame, bind, leading_thought, shape, under
-from constrained.formats.binding.request import generating, make_request
+from constrained.formats.binding.request import make_request, resolve_builtin_tools
 from constrained.formats.binding.rules import after_prompt
 from constrained.formats.definition import ENTRY, Definition
 from constrained.formats.message import Message, ToolCall
@@ -272,7 +272,7 @@ class ChatFormat:
         Cost: some 20 µs a tool; schemas are lowered when they are generated.  What was asked for lately is found again.
         Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: another argument.
         """
-        tools, options = generating(self.definition, tools, tool_choice, options)
+        tools, options = resolve_builtin_tools(self.definition, tools, tool_choice, options)
         if response_schema is not None and is_python_type(response_schema):
             response_schema = schema_of(response_schema, "response_schema")
         choice: dict[str, Any] = {
@@ -391,7 +391,7 @@ class ChatFormat:
         """Return the question of these options: the one that was made for them lately, else a new one."""
         return self._questions.found(key, make)
 
-    def entered(self, kind: str) -> ChatFormat:
+    def with_start_rule(self, kind: str) -> ChatFormat:
         """Return the format whose turn is the canonical text of a kind."""
         from constrained.formats.read.reading import canonical
 

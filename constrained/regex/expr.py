@@ -21,7 +21,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Any
 
-from constrained.caches import charge, forgets, leaves
+from constrained.caches import charge, forgets, register_incremental_free
 from constrained.errors import LimitExceeded
 from constrained.interning import Table
 from constrained.machine import LiteralSet, Outline
@@ -376,7 +376,7 @@ def _forget() -> None:
     _expressions.forget(_strip)
 
 
-@leaves
+@register_incremental_free
 def _let_go(count: int) -> bool:
     return _expressions.let_go(count)
 

@@ -119,7 +119,7 @@ def parted(definition: Definition, tools: object) -> tuple[object, tuple[str, ..
     return [tool for tool, name in zip(tools, named, strict=True) if name is None], own
 
 
-def generating(
+def resolve_builtin_tools(
     definition: Definition, tools: object, choice: object, options: Mapping[str, object]
 ) -> tuple[object, dict[str, Any]]:
     """Return the tools without those that an option offers, and the options of a turn to be generated, defaults filled

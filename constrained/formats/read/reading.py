@@ -566,7 +566,7 @@ def _unescaped(text: str) -> str:
 
 # -- strict reading ----------------------------------------------------------------------------------------------------
 
-def entered(generic: Grammar, definition: Definition, kind: str, entry: str) -> Grammar:
+def with_start_rule(generic: Grammar, definition: Definition, kind: str, entry: str) -> Grammar:
     """Return a format's grammar, with the canonical text of a kind in place of the turn."""
     if kind == "assistant_turn":
         return generic
@@ -794,7 +794,7 @@ class Asked:
         tools, options = self.request.tools, read_options(self.chat.definition, options)
         if self.name is not None and tools is not None:
             tools = tuple(tool for tool in tools if tool.name == self.name)
-        chat = self.chat.entered(self.kind)
+        chat = self.chat.with_start_rule(self.kind)
         wrong = deviation(turn, chat.grammar(tools, **options), self.chat.definition)
         # what is escaped for the sake of other readers is canonical either way
         if wrong is not None and "marker_safe" not in options:
@@ -845,4 +845,4 @@ class Unsettled:
 
 def canonical(chat: ChatFormat, kind: str) -> ChatFormat:
     """Return the format with the canonical text of a kind in place of the turn."""
-    return type(chat)(chat.name, chat.definition, entered(chat.generic, chat.definition, kind, KINDS[kind]))
+    return type(chat)(chat.name, chat.definition, with_start_rule(chat.generic, chat.definition, kind, KINDS[kind]))

@@ -4,7 +4,8 @@ A union of n object shapes is otherwise n readings of every key and value, each 
 shapes that offer a key are found by the key, and those that ask for a constant (the tag of a tagged union) by its text:
 behind it, few are left.
 
-    Union ─ key ─► Entered ─ ":" ─► Told ─ text ─► Union ─ "," ─► …    one shape left: its own `ObjectPosition`
+    Union ─ key ─► Entered ─ ":" ─► DiscriminatorValue ─ text ─► Union ─ "," ─► …
+                                                                  one shape left: its own `ObjectPosition`
 
 A key that no shape names is read by each of the cells' languages; a text of two of them is read twice.
 Cost: per position, some 10 µs for each shape that is left.
@@ -246,10 +247,10 @@ class Entered:
 
     @once
     def _told(self) -> State:
-        return Told(self._home, self._options)
+        return DiscriminatorValue(self._home, self._options)
 
 
-class Told:
+class DiscriminatorValue:
     """A value of one of several conjunctions; a tag tells which shapes are left."""
 
     def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[ObjectPosition, ...]], ...]) -> None:

@@ -38,7 +38,6 @@ from constrained.schema.by_content import content
 from constrained.schema.reading.keywords import (
     BY_URI,
     DRAFT_2020,
-    REFERRING,
     UNDECLARED,
     Dialect,
     by_uri,
@@ -222,12 +221,6 @@ class Library:
         if schema.get("$recursiveAnchor") is True and "$recursiveAnchor" in dialect.rules and resource.root is schema:
             resource.recursive = True
         return resource
-
-    def referents(self, schema: dict[str, Any]) -> list[Any]:
-        """Return the schemas that a schema refers to."""
-        place, targets = id(schema), self.targets
-        return [
-            targets[place, word].schema for word in REFERRING if word in schema and (place, word) in targets]
 
     def find(self, uri: str, where: Where) -> tuple[Resource, bool]:
         """Return the resource with this URI, and whether it is new here and so unchecked."""
