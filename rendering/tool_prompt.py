@@ -51,8 +51,8 @@ def told_of_tools(
     payload = definition.payload
     quote = definition.tokens[payload.quote] if payload is not None and payload.quote is not None else None
     for part in definition.tool_prompt:
-        tools = [name for name in own if name in part.own] if part.own else listed
-        if not tools and (part.own or "{tools}" in part.text):
+        tools = [definition.builtins[name].told(name) for name in own if name in part.own] if part.own else listed
+        if not tools and (part.own or part.others or "{tools}" in part.text):
             continue
         speaker = None if part.name is None else definition.tokens.get(part.name, part.name)
         text = _filled(part, part.text, tools, quote)
@@ -104,7 +104,9 @@ def _taken_over(messages: list[Message], part: ToolPrompt) -> list[Message]:
     found = next((at for at, message in enumerate(messages) if message.role == "system"), None)
     if found is None or part.takes_over in messages[found].content:
         return messages
-    return [*messages[:found], replace(messages[found], role=part.role), *messages[found + 1 :]]
+    content = messages[found].content
+    said = Worded.of([(part.opened, True), *_pieces(content, 0, len(content))])
+    return [*messages[:found], replace(messages[found], role=part.role, content=said), *messages[found + 1 :]]
 
 
 def _told(messages: list[Message], part: ToolPrompt, pieces: list[Piece], otherwise: list[Piece]) -> list[Message]:
@@ -127,9 +129,17 @@ def _told(messages: list[Message], part: ToolPrompt, pieces: list[Piece], otherw
         return [*messages[:at], Message(text, role=part.role, name=part.name), *messages[at:]]
     at = _place(messages, part.role)
     if at == len(messages) or messages[at].role != part.role:
-        return [*messages[:at], Message(alone, role=part.role), *messages[at:]]
-    own = _pieces(messages[at].content, 0, len(messages[at].content))
-    return [*messages[:at], replace(messages[at], content=Worded.of(_joined(part, own, pieces))), *messages[at + 1 :]]
+        return [*messages[:at], *([Message(alone, role=part.role)] if alone else []), *messages[at:]]
+    content = messages[at].content
+    said = [_pieces(content, *span) for span in _around(content, part.ahead)]
+    words = _joined(part, said[0], pieces) if len(said) == 1 else [*said[0], *pieces, (part.joined, True), *said[1]]
+    return [*messages[:at], replace(messages[at], content=Worded.of(words)), *messages[at + 1 :]]
+
+
+def _around(content: str, ahead: str | None) -> list[tuple[int, int]]:
+    """Return where the parts of a content are between which words stand: what begins with `ahead` is the second."""
+    at = -1 if ahead is None else content.find(ahead)
+    return [(0, len(content))] if at < 0 else [(0, at), (at, len(content))]
 
 
 def _place(messages: Sequence[Message], role: str) -> int:
@@ -142,7 +152,8 @@ def _place(messages: Sequence[Message], role: str) -> int:
 
 
 def _joined(part: ToolPrompt, own: list[Piece], pieces: list[Piece]) -> list[Piece]:
-    said: list[Piece] = [(part.opened, True), *own] if own else []
+    begun = "".join(text for text, _ in own).startswith(part.opened)
+    said: list[Piece] = [*([] if begun else [(part.opened, True)]), *own] if own else []
     gap: list[Piece] = [(part.joined, True)] if own else []
     return [*said, *gap, *pieces] if part.place == "behind" else [*pieces, *gap, *said]
 
@@ -198,8 +209,6 @@ def _json(value: Any, part: ToolPrompt) -> str:
 
 def _shaped(tool: Any, *, enveloped: bool) -> dict[str, Any]:
     """Return a tool as OpenAI's interface has it, as it was given if it is one already, or without the envelope."""
-    if isinstance(tool, str):  # of a format's own
-        return {"name": tool}
     inner = tool["function"] if isinstance(tool, Mapping) and isinstance(tool.get("function"), Mapping) else None
     if inner is None:
         (read,) = read_tools([tool])

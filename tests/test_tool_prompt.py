@@ -5,6 +5,7 @@ only in them.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from constrained.benchmarks import told
@@ -15,6 +16,7 @@ from constrained.formats import Message
 from constrained.formats.definition import read_definition
 from constrained.grammar.lark import shipped_folder
 
+HERE = Path(__file__).parent
 TOOLS = [
     {
         "type": "function",
@@ -42,6 +44,9 @@ OWN = [  # format, its own tools among those that are offered, a call of one, wh
     ("llama3.1-combined", ["wolfram_alpha", "interpreter"], ("wolfram_alpha", {"query": "1"}), "Environment: ipython\nTools: wolfram_alpha\n\nBe brief."),
     ("llama3.1-builtin", ["interpreter"], ("code_interpreter", {"code": "1"}), "Environment: ipython\nBe brief."),
     ("llama3.1-builtin", [{"type": "brave_search"}, "code_interpreter"], ("brave_search", {"query": "1"}), "Environment: ipython\nTools: brave_search\nBe brief."),
+    ("gpt-oss", ["python"], ("python", {"code": "1"}), "Reasoning: medium\n\n# Tools\n\n## python\n\nUse this tool to execute Python code"),
+    ("gpt-oss", ["browser"], ("browser.search", {"query": "1"}), "## browser\n\n// Tool for browsing.\n"),
+    ("gpt-oss", [{"type": "browser.find"}], ("browser.find", {"pattern": "1"}), "namespace browser {\n\n// Finds exact matches of `pattern` in the current page"),
 ]  # fmt: skip
 
 
@@ -57,6 +62,13 @@ def test_tools_of_the_format_itself_stand_in_every_list_of_tools(name, own, call
     assert stream.close() == chat.parse(turn, tools) == chat.parse(turn, tools, strict=True)
     text = chat.render_text([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}], tools)
     assert told in text and ("weather" in text) == (len(tools) > len(own))
+
+
+def test_gpt_oss_is_told_of_its_tools_as_openai_harmony_tells_it():
+    """By openai-harmony 0.0.8: `with_browser_tool`, `with_python_tool`, instructions and a function."""
+    talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    text = ChatFormat.load("gpt-oss").render_text(talk, ["python", TOOLS[0], "browser"])
+    assert text == (HERE / "corpus" / "harmony_tools.txt").read_text(encoding="utf-8")
 
 
 TOLD = [

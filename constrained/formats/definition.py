@@ -156,12 +156,24 @@ class CallRepeat:
 @dataclass(frozen=True, slots=True)
 class Builtin:
     """A tool of the format itself: the rule that writes the call, and for each argument the rule that writes its
-    value, which does without the texts of `avoid`.
+    value, which does without the texts of `avoid`.  Where the call holds `arguments` as that of any tool, they fit
+    `parameters`, a JSON Schema, and `description` is what a conversation tells of it.
     """
 
     rule: RuleName
-    arguments: Mapping[str, TextRule]
+    arguments: Mapping[str, TextRule] = field(default_factory=dict)
     avoid: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] | None = None
+    description: str = ""
+
+    def fault(self) -> Fault | None:
+        if bool(self.arguments) == (self.parameters is not None):
+            return "", "it has 'arguments' or 'parameters', one of them", README
+        return None
+
+    def told(self, name: str) -> dict[str, Any]:
+        """Return the tool as a conversation lists it: without its namespace, which the words around it name."""
+        return {"name": name.rpartition(".")[2], "description": self.description, "parameters": self.parameters or {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +198,9 @@ class ToolPrompt:
     `takes_over`: the text is what the system says, unless it holds this, by which the format's own system message is
     known.  `text` and `otherwise` have a slot {tools}: each as `tool` says, with slots {json}, {parameters}, {name},
     {description} and {declaration}, in the language `declared`, and `between` them; or, without `tool`, one JSON array.
-    `own`: it tells of these tools of the format itself alone, where one of them is offered.  `option`: it is told only
-    where this option, of formats that have it, is true.
+    `ahead`: of a part behind a text, what in that text it stands ahead of, where that is there.  `own`: it tells of
+    these tools of the format itself alone, where one of them is offered; `others`: only where tools are offered that
+    are none of these.  `option`: it is told only where this option, of formats that have it, is true.
     `indent`: of JSON that has several lines; `compact`: without spaces, keys in order.  `enveloped`: as OpenAI's
     interface has tools, not the functions alone.
     """
@@ -206,7 +219,9 @@ class ToolPrompt:
     declared: str | None = None
     opened: str = ""
     takes_over: str | None = None
+    ahead: str | None = None
     own: tuple[str, ...] = ()
+    others: bool = False
     option: str | None = None
 
     def fault(self) -> Fault | None:
@@ -337,6 +352,7 @@ _KINDS: dict[Any, _Kind] = {
     frozenset[str]: _Kind("a list of texts", _listed, frozenset),
     tuple[Mapping[str, Any], ...]: _Kind("a list of tables", lambda value: _listed(value, dict), tuple),
     Mapping[str, str]: _Kind("a table of texts", _mapped),
+    Mapping[str, Any]: _Kind("a table", _is_table),
     Mapping[str, tuple[str, ...]]: _Kind(
         "a table of lists of texts", lambda value: _mapped(value, _listed),
         lambda value: {key: tuple(texts) for key, texts in value.items()},

@@ -300,7 +300,7 @@ def write_call(
         raise ConstrainedError(
             f"the format '{definition.title}' cannot call {call.name!r}", because="no such tool is on offer"
         )
-    if builtin is not None:
+    if builtin is not None and builtin.parameters is None:
         if call.arguments.keys() != builtin.arguments.keys():
             raise ConstrainedError(
                 f"cannot call {call.name!r}", because=f"its arguments are {', '.join(builtin.arguments)}"
@@ -308,7 +308,11 @@ def write_call(
         values = {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}
         return builtin.rule, _filled(rules, builtin.rule, values, definition)
     assert payload is not None  # a grammar with tool_call has one
-    names = spelled_names(name_pattern(rules), definition, payload, [call.name])
+    if builtin is not None:
+        rule, texts, schema = builtin.rule, {"arguments": ""}, builtin.parameters
+    else:
+        names = spelled_names(name_pattern(rules), definition, payload, [call.name])
+        rule, texts = "tool_call", {"name": names[call.name], "arguments": ""}
     arguments = call.arguments if payload.sorts else in_schema_order(call.arguments, schema)
     tags = tags_of(rules, definition)
     avoid = avoided(definition, tags, marker_safe=True)
@@ -321,10 +325,9 @@ def write_call(
         python, spaces = payload.surface == "python", payload.whitespace
         text = write_keywords(arguments, avoid) if python else write_json(arguments, avoid, spaces)
         written = [(text, False)]
-    texts = {"name": names[call.name], "arguments": ""}
     if definition.calls is not None and definition.calls.ids is not None:
         texts[id_slot(rules)] = _slotted_id(rules, definition, call, at)
-    return "tool_call", _filled(rules, "tool_call", texts, definition, written)
+    return rule, _filled(rules, rule, texts, definition, written)
 
 
 def _slotted_id(rules: Alternatives, definition: Definition, call: ToolCall, at: int) -> str:

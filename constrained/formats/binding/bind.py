@@ -86,6 +86,7 @@ class Frame:
 
     rules: Alternatives
     shapes: Mapping[str, tuple[Sequence, ...]]  # of a call, by the rule that writes one; name and arguments are Refs
+    own: Mapping[str, tuple[Sequence, ...]]  # of calls of the format's own tools, where their arguments have a schema
     around: Alternatives
     specials: frozenset[str]  # that texts of a call are not joined with
     tags: Tags | None  # around members of arguments
@@ -121,17 +122,19 @@ def make_frame(generic: Grammar, definition: Definition, request: TurnRequest, w
     specials = frozenset((*definition.tokens.values(), *definition.markers))
     calling = call_rules(rules, definition) if definition.payload is not None else []
     slots = {"name", "arguments", id_slot(rules)}
-    shapes = {
-        rule: tuple(join_literals(sequence, specials) for sequence in flatten(rules, rule, slots)) for rule in calling
-    }
+    own = {builtin.rule for builtin in definition.builtins.values() if builtin.parameters is not None}
+    shapes, own_shapes = (
+        {rule: tuple(join_literals(sequence, specials) for sequence in flatten(rules, rule, slots)) for rule in found}
+        for found in (calling, sorted(own & rules.keys()))
+    )
     tags = tags_of(rules, definition) if calling else None
-    avoid = avoided(definition, tags, marker_safe=request.marker_safe) if calling else ()
+    avoid = avoided(definition, tags, marker_safe=request.marker_safe) if calling or own_shapes else ()
     if tags is not None and request.marker_safe:
         mark = misread(definition, tags)  # raw strings do without, as nothing is escaped in them
         tags = tags._replace(avoid=mark, ends=overlapping(rules, mark))
     around = _around(rules, shapes)
     last = names_last(shapes, around, specials)
-    return Frame(rules, shapes, around, specials, tags, avoid, names, last)
+    return Frame(rules, shapes, own_shapes, around, specials, tags, avoid, names, last)
 
 
 def grammar_of(rules: Alternatives, generic: Grammar, definition: Definition) -> Grammar:
@@ -365,9 +368,13 @@ def bind(
     definition = under(definition, request.options)
     frame = frames.found(frame_key(definition, request), lambda: make_frame(generic, definition, request, writing))
     rules = frame.rules
-    if frame.shapes:
+    if frame.shapes or frame.own:
         assert definition.payload is not None
-        rules = _bind_tools(frame, definition, definition.payload, request, writing)
+        options = _written(frame, definition, definition.payload, writing)
+        if frame.shapes:
+            rules = _bind_tools(frame, definition, definition.payload, request, options)
+        if frame.own:
+            rules = prune({**rules, **_own_calls(frame, definition, options)}, ENTRY)
     if request.prompt:
         rules = prune(after_prompt(rules, ENTRY, request.prompt, frame.specials), ENTRY)
     return grammar_of(rules, generic, definition)
@@ -402,10 +409,8 @@ def _response(request: TurnRequest, definition: Definition, writing: Writing) ->
         ) from error
 
 
-def _bind_tools(
-    frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, writing: Writing
-) -> Alternatives:
-    """Return the rules of a frame with its calls bound."""
+def _written(frame: Frame, definition: Definition, payload: Payload, writing: Writing) -> dict[str, Any]:
+    """Return how arguments are written: parameters of `schema.embed`, all of them."""
     options: dict[str, Any] = {
         "surface": "arguments" if payload.surface == "python" else payload.surface,
         "spelling": "canonical",
@@ -416,6 +421,26 @@ def _bind_tools(
         "avoid": frame.avoid,
     }
     SchemaOptions(**options)  # refuses unknown values now, also where no schema is compiled yet
+    return options
+
+
+def _own_calls(frame: Frame, definition: Definition, options: dict[str, Any]) -> Alternatives:
+    """Return the rules of calls of the format's own tools with their arguments bound."""
+    found: dict[str, tuple[Sequence, ...]] = {}
+    for name, builtin in definition.builtins.items():
+        if builtin.parameters is not None and builtin.rule in frame.own:
+            slot = Embedded(name, Arguments(builtin.parameters, options, f"tool {name!r}"))
+            found[builtin.rule] = tuple(
+                tuple(slot if symbol == Ref("arguments") else symbol for symbol in sequence)
+                for sequence in frame.own[builtin.rule]
+            )
+    return found
+
+
+def _bind_tools(
+    frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, options: dict[str, Any]
+) -> Alternatives:
+    """Return the rules of a frame with its calls bound."""
     unread = tuple([Note("", reader, because) for reader, because in definition.notes.items()])
     names: list[str] = []
     if request.tools is None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError, SchemaError, shown
@@ -100,8 +101,8 @@ def make_request(
 def parted(definition: Definition, tools: object) -> tuple[object, tuple[str, ...]]:
     """Return the tools without the format's own among them, and the names of these.
 
-    One of its own stands there by its name or as ``{"type": name}``; its interpreter by either of `INTERPRETERS`.  A
-    format that has no others keeps them, by name.
+    One of its own stands there by its name or as ``{"type": name}``; its interpreter by either of `INTERPRETERS`; all
+    of a namespace by what stands before the dot.  A format that has no others keeps them, by name.
 
     >>> from constrained.formats import ChatFormat
     >>> parted(ChatFormat.load("chatglm3").definition, [{"type": "code_interpreter"}, {"name": "f"}])
@@ -109,14 +110,16 @@ def parted(definition: Definition, tools: object) -> tuple[object, tuple[str, ..
     """
     if not isinstance(tools, (list, tuple)):
         return tools, ()
-    words = {name: name for name in definition.builtins}
-    words |= {word: name for name in words if name in INTERPRETERS for word in INTERPRETERS}
+    words: dict[object, list[str]] = {}
+    for name in definition.builtins:
+        for word in {name, name.partition(".")[0], *(INTERPRETERS if name in INTERPRETERS else ())}:
+            words.setdefault(word, []).append(name)
     meant = [tool.get("type") if isinstance(tool, Mapping) else tool for tool in tools]
-    named = [words.get(word) if isinstance(word, str) else None for word in meant]
-    own = tuple(dict.fromkeys([name for name in named if name is not None]))
+    named = [words.get(word, []) if isinstance(word, str) else [] for word in meant]
+    own = tuple(dict.fromkeys(chain.from_iterable(named)))
     if definition.payload is None:
-        return [name or tool for tool, name in zip(tools, named, strict=True)], own
-    return [tool for tool, name in zip(tools, named, strict=True) if name is None], own
+        return [name for tool, names in zip(tools, named, strict=True) for name in names or [tool]], own
+    return [tool for tool, names in zip(tools, named, strict=True) if not names], own
 
 
 def resolve_builtin_tools(

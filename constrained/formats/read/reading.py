@@ -359,9 +359,10 @@ def judged_call(
     and arguments, and add to the repairs.
     """
     if call.builtin is not None:
-        if call.builtin in terms.own:
-            return None
-        return call.place, "tool", f"{call.builtin!r} is not offered", ", ".join(sorted(terms.own)) or "no tool", {}
+        if call.builtin not in terms.own:
+            return call.place, "tool", f"{call.builtin!r} is not offered", ", ".join(sorted(terms.own)) or "no tool", {}
+        schema = question.definition.builtins[call.builtin].parameters
+        return None if schema is None else _misfit(call, question, terms, Tool(call.builtin, "", schema), text)
     try:
         call.name = name_written(call.name, question, terms)
     except Fault as fault:
@@ -386,8 +387,16 @@ def judged_call(
         return None
     if tool is None:
         return _unknown(call, terms.tools or ())
+    return _misfit(call, question, terms, tool, text)
+
+
+def _misfit(
+    call: ReadCall, question: Question, terms: Terms, tool: Tool, text: str
+) -> tuple[int, str, str, str, dict[str, Any]] | None:
+    """Return where and why arguments do not fit the schema of their tool."""
+    assert question.definition.payload is not None
     surface = question.definition.payload.surface
-    with working_on(f"tool {call.name!r}"):
+    with working_on(f"tool {tool.name!r}"):
         found = terms.judge(tool, python=surface == "python").misfit(call.arguments)
     if found is None:
         return None
@@ -395,10 +404,10 @@ def judged_call(
     details = {"pointer": found.pointer, "keyword": found.keyword, "schema_pointer": found.schema_pointer}
     written = next((pair[2] for pair in call.pairs if pair[3] == place and found.keyword == "type"), "")
     if (broken := meant_as_json(written)) is not None:  # says more than that it is a string
-        because = f"tool {call.name!r}: it is no {found.expected}, as {broken.because}"
+        because = f"tool {tool.name!r}: it is no {found.expected}, as {broken.because}"
         details["pointer"] = found.pointer + broken.pointer
         return place + broken.at, "schema", because, broken.expected, details
-    return place, "schema", f"tool {call.name!r}: {found.because}", found.expected, details
+    return place, "schema", f"tool {tool.name!r}: {found.because}", found.expected, details
 
 
 def _unknown(call: ReadCall, tools: Sequence[Tool]) -> tuple[int, str, str, str, dict[str, Any]]:
@@ -548,7 +557,8 @@ def call_of(call: ReadCall, question: Question) -> ToolCall:
             if rule in rules
         }
         return ToolCall(call.builtin or call.name or "", texts, call.id)
-    return ToolCall(call.name or "", call.arguments if isinstance(call.arguments, dict) else {}, call.id)
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    return ToolCall(call.builtin or call.name or "", arguments, call.id)
 
 
 def _unescaped(text: str) -> str:
