@@ -175,8 +175,14 @@ def _transformers(settings: Settings) -> Read:
             f"transformers has no response template for {settings.format!r}\n  instead: --response-template"
         )
 
+    return _by_template(ResponseParser, template, settings)
+
+
+def _by_template(kind: Any, template: Mapping[str, Any], settings: Settings) -> Read:
+    """Return the reading of transformers' parser of response templates, or of SGLang's, which is made of it."""
+
     def read(text: str, cuts: Sequence[int], thinks: bool) -> Reading:
-        parser = ResponseParser(template, prefix="", tools=settings.tools)
+        parser = kind(template, prefix="", tools=settings.tools)
         for piece in pieces_of(text, cuts, settings):
             parser.feed(piece)
         return of_message(parser.finalize()[0])
@@ -312,7 +318,13 @@ SGLANG = {
 
 
 def _sglang(settings: Settings) -> Read:
-    """Its readers of thoughts and of calls, one behind the other, as its server runs them."""
+    """Its parser of response templates, where one is given; or its readers of thoughts and of calls, one behind the
+    other, as its server runs them.
+    """
+    if settings.template:
+        from sglang.srt.parser.chat_parsing import ResponseParser
+
+        return _by_template(ResponseParser, settings.template, settings)
     from sglang.srt.entrypoints.openai.protocol import Tool
     from sglang.srt.function_call.function_call_parser import FunctionCallParser
     from sglang.srt.parser.reasoning_parser import ReasoningParser

@@ -88,6 +88,10 @@ LATER = (
     "<|content_model_end_sampling|>",  # Inkling
     "<|iquest_system|>", "<|iquest_developer|>", "<|iquest_user|>", "<|iquest_assistant|>", "<|iquest_tool|>",
     "<|iquest_end|>", "<|ifm|begin_of_text|>", "<|ifm|im_start|>", "<|ifm|im_end|>",  # IQuest, K2 Horizon
+    "<|role_sep|>\n", "<|message_sep|>\n\n",  # GigaChat 3
+    "<|begin|>", "<|content|>", "<|flush|>", "<|calls|>", "<|tool_calls|>", "<|tool_call:begin|>", "<|tool_call:name|>",
+    "<|tool_call:args|>", "<|tool_call:end|>", "<|tool_response:begin|>", "<|tool_response:name|>",
+    "<|tool_response:result|>", "<|tool_response:end|>",  # Solar Open
 )  # fmt: skip
 
 # Text that is one token without being special, as in Qwen: the bytes are what a grammar sees.

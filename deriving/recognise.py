@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.rendering.render import render
 
+from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, Rejected, said_by, shown
 from constrained.formats.message import Message
 
@@ -211,6 +212,9 @@ def _look_in(path: Path) -> Seen:
             format = format or told.get("chat_format")
             tokens.update(_contents(told.get("added_tokens_decoder") or told.get("added_tokens")))
             named |= {key: text for key, token in told.items() if key.endswith("_token") for text in _text(token)}
+    for name in () if tokens else ("tekken.json", "tokenizer.model"):
+        if (folder / name).is_file():
+            tokens.update(Vocabulary.from_tokenizer(folder / name).special)
     if (folder / "chat_template.jinja").is_file():
         template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
     if template is None and not tokens:

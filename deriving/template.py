@@ -74,7 +74,8 @@ def template_of(given: Any, special: Any = None) -> Template:
         because = "the tokenizer has no chat template"
         raise GrammarError("cannot derive a chat format", because=because, instead="ChatFormat.load(name)")
     own = {name: str(text) for name in NAMED if (text := getattr(given, name, None))}
-    tokens = {name: text for name, text in seen.named.items() if name in NAMED} | own | named
+    found = {name: text for name, text in TAKEN.items() if text in seen.tokens}  # where no file names them
+    tokens = found | {name: text for name, text in seen.named.items() if name in NAMED} | own | named
     specials = tuple(dict.fromkeys((*listed, *tokens.values(), *sorted(seen.tokens))))
     return _checked(Template(seen.template, tokens, specials, told=True, name=_name(given)))
 

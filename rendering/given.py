@@ -28,7 +28,7 @@ from constrained.formats.definition import Definition
 from constrained.formats.message import RESULTS, Message, ToolCall, Worded, pieces_of
 from constrained.formats.payload import Fault
 from constrained.formats.payload.tagged import json_of
-from constrained.formats.writing import fits
+from constrained.formats.writing import fits, made_id
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ def _with_ids(messages: Sequence[Message], definition: Definition, rules: Altern
         return _counted(messages, definition)
     given = [call.id for message in messages for call in message.tool_calls if call.id is not None]
     kept = {name for name in given if fits(rules, id_slot(rules), name)}
-    free = (name for name in map("call{:05d}".format, range(len(given) + len(kept))) if name not in kept)
+    free = (name for at in range(len(given) + len(kept)) if (name := made_id(rules, at)) not in kept)
     names = {name: name if name in kept else next(free) for name in dict.fromkeys(given)}
     return [
         replace(

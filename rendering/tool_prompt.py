@@ -131,15 +131,11 @@ def _told(messages: list[Message], part: ToolPrompt, pieces: list[Piece], otherw
     if at == len(messages) or messages[at].role != part.role:
         return [*messages[:at], *([Message(alone, role=part.role)] if alone else []), *messages[at:]]
     content = messages[at].content
-    said = [_pieces(content, *span) for span in _around(content, part.ahead)]
-    words = _joined(part, said[0], pieces) if len(said) == 1 else [*said[0], *pieces, (part.joined, True), *said[1]]
+    ahead = -1 if part.ahead is None else content.find(part.ahead)
+    own = _pieces(content, 0, len(content) if ahead < 0 else ahead)
+    rest = [] if ahead < 0 else _pieces(content, ahead, len(content))
+    words = [*own, *pieces, (part.joined, True), *rest] if rest else _joined(part, own, pieces)
     return [*messages[:at], replace(messages[at], content=Worded.of(words)), *messages[at + 1 :]]
-
-
-def _around(content: str, ahead: str | None) -> list[tuple[int, int]]:
-    """Return where the parts of a content are between which words stand: what begins with `ahead` is the second."""
-    at = -1 if ahead is None else content.find(ahead)
-    return [(0, len(content))] if at < 0 else [(0, at), (at, len(content))]
 
 
 def _place(messages: Sequence[Message], role: str) -> int:

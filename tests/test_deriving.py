@@ -7,6 +7,7 @@ The oracle is the template itself: Jinja2 prints random conversations, and the d
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -216,4 +217,15 @@ def test_tokens_are_as_the_caller_says():
     parts = TAGS | {"end": "{{ eos_token }}"}
     chat = derive(template(parts), c.ChatFormat.load, {"eos_token": "<|done|>"}, conversations=20).format
     assert chat.stop == ("<|done|>",)
+    assert "tokens that the template names" not in dict(chat.doubts)
+
+
+def test_a_folder_may_hold_a_vocabulary_of_mistral(tmp_path):
+    """Its file says which tokens are special; the template names two of them, and no file says which."""
+    found = pytest.importorskip("mistral_common")
+    (tmp_path / "tekken.json").symlink_to(Path(found.__file__).parent / "data" / "tekken_240718.json")
+    parts = TAGS | {"end": "{{ eos_token }}"}
+    (tmp_path / "chat_template.jinja").write_text(template(parts), encoding="utf-8")
+    chat = derive(tmp_path, c.ChatFormat.load, conversations=20).format
+    assert chat.stop == ("</s>",)
     assert "tokens that the template names" not in dict(chat.doubts)

@@ -61,7 +61,7 @@ def host():
         yield host
 
 
-@pytest.mark.parametrize("reader", ["transformers", "vllm"])
+@pytest.mark.parametrize("reader", ["transformers", "vllm", "sglang"])
 @pytest.mark.parametrize("name", READ)
 def test_servers_read_turns_by_our_templates(name, reader, host):
     pytest.importorskip(reader, reason="see make hosts-vllm")

@@ -252,7 +252,7 @@ def check_tokens_of(definition: Definition, rules: Alternatives, file: str) -> N
     replaced = [name for key, name in _rules(definition) if ".replace" in key]
     used = reached(rules, [*entries, *replaced])
     held = {text for name in used for sequence in rules[name] for text in texts_in(sequence)}
-    for text in sorted(held):
+    for text in sorted(held - definition.tokens.keys()):
         for name in _SPECIAL.findall(text):
             if name not in definition.tokens and name not in definition.markers:
                 raise refused(

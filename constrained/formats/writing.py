@@ -339,7 +339,13 @@ def _slotted_id(rules: Alternatives, definition: Definition, call: ToolCall, at:
     given = call.id.rpartition(":")[2] if call.id and slot == "call_number" else call.id
     if given and (repeat.ids != "counted" or given.isdecimal()):
         return given
-    return str(repeat.first + at) if repeat.ids == "counted" else f"call{repeat.first + at:05d}"
+    return str(repeat.first + at) if repeat.ids == "counted" else made_id(rules, repeat.first + at)
+
+
+def made_id(rules: Alternatives, number: int) -> str:
+    """Return an id that a format can write for a call that brings none; some formats prescribe nine signs, some ten."""
+    made = [f"call{number:0{digits}d}" for digits in (5, 6)]
+    return next((text for text in made if fits(rules, id_slot(rules), text)), made[0])
 
 
 def written_id(rules: Alternatives, definition: Definition, call: ToolCall, at: int) -> str:

@@ -362,7 +362,7 @@ def judged_call(
         if call.builtin not in terms.own:
             return call.place, "tool", f"{call.builtin!r} is not offered", ", ".join(sorted(terms.own)) or "no tool", {}
         schema = question.definition.builtins[call.builtin].parameters
-        return None if schema is None else _misfit(call, question, terms, Tool(call.builtin, "", schema), text)
+        return None if schema is None else _misfit(call, question, terms, Tool(call.builtin, "", dict(schema)), text)
     try:
         call.name = name_written(call.name, question, terms)
     except Fault as fault:

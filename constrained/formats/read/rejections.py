@@ -346,7 +346,7 @@ def _expected(thread: Thread) -> str:
     if node.kind is NodeKind.TEXT:
         return repr(node.value[state:][:40])
     if node.kind is NodeKind.TOKEN:
-        return str(node.value)
+        return str(node.value).replace("\n", "\\n")
     if node.kind is NodeKind.NATIVE:
         return str(state.reader.expected)
     if node.kind is NodeKind.PATTERN:
