@@ -424,7 +424,7 @@ class TextWays:
             return
         tried = (self._tried(at, most).free(after, record, quoting) for most in (FEW, MANY))
         for way in chain((self.rest(at),), chain.from_iterable(tried)):
-            spend_nearby(4 if after.compared is None else 1)
+            spend_nearby(4)
             target: State | None
             if record is None:
                 target = after.after(0)

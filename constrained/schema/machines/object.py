@@ -729,7 +729,7 @@ class ObjectMachine:
     def offered_cells(self, at: ObjectPosition) -> list[int]:
         """Return the cells of which a key may come now."""
         cells = range(len(self.cells)) if self._offers_other(at) else ()
-        spend(len(cells))
+        spend(2 * len(cells))
         return [cell for cell in cells if any(self.other_options(at, cell)) and self._language(at, cell) is not None]
 
     # -- keys ----------------------------------------------------------------------------------------------------------
@@ -748,6 +748,7 @@ class ObjectMachine:
             excluded = ~offers & ((1 << len(self.names)) - 1)
             calls.append((Text(quoting, LiteralSet(self.names, excluded)), NamedKey(at)))
         if self._offers_other(at):
+            spend(2 * len(self.cells))
             for number in range(len(self.cells)):
                 language = self._language(at, number)
                 if language is not None and any(self.other_options(at, number)):

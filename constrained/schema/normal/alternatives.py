@@ -642,7 +642,8 @@ def _answered(stack: list[tuple[Query, Steps]]) -> Any:
     try:
         return _worked_off(stack)
     finally:
-        for current, _ in stack:
+        while stack:  # one by one, as other threads wait for the end of a call of C that lets go of all of them
+            current, _ = stack.pop()
             current.signed.node.document.memo.pop(current, None)
 
 

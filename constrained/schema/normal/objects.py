@@ -446,12 +446,9 @@ def _names(sketch: ObjectSketch) -> dict[str, None]:
     for clause in sketch.clauses:
         for part in clause:
             if isinstance(part, HasIn):
-                names.update(dict.fromkeys(sorted_in_turns(part.keys.names - names.keys())))
-        names.update(
-            dict.fromkeys(
-                sorted({part.key for part in clause if isinstance(part, (HasNamed, Absent, Present))} - names.keys())
-            )
-        )
+                names.update(dict.fromkeys(sorted_in_turns([name for name in part.keys.names if name not in names])))
+        keyed = {part.key for part in clause if isinstance(part, (HasNamed, Absent, Present))}
+        names.update(dict.fromkeys(sorted(keyed)))
     return names
 
 
