@@ -35,7 +35,7 @@ from constrained.engine.kernel._automaton cimport (
     EXPANDED, Expansion, FINAL, KEYED, known_successor, LEAVES, Machine, Machines, Mask, NAMED, NEXT, Objects, OTHER,
     OUTSIDE, PLAIN, POSITION, RECORDS, REFUSES, Row, Stacks, State, successor, Table, UNKNOWN, WrittenKeys)
 from constrained.engine.kernel._texts cimport (
-    BODY, ESCAPE, holds, LanguageAt, Languages, LiteralTexts, Position, Positions, Spelling)
+    BODY, ESCAPE, holds, LanguageAt, Languages, LiteralTexts, NONE, Position, Positions, Spelling)
 from constrained.engine.memory._memory cimport (
     allotted, Arena, arena_free, arena_take, arena_undo, ask, cleared, Ints, ints_add, ints_extend, ints_free,
     ints_put, ints_room, LITTLE, Map, map_add, map_find, map_free, map_get, map_put, map_room,
@@ -123,8 +123,6 @@ cdef struct MaskBuffer:
     int words, blocks
     Ints records                # (RECORD * blocks,) room to pack
     Ints removed                # tokens of base or bits that are not allowed after all
-    const uint64_t* covered     # trie nodes from `covered_from` on that a walk passes over: all below is there; or NULL
-    int covered_from
     Worklist todo
 
 
@@ -232,7 +230,6 @@ cdef inline void buffer_clear(MaskBuffer* buffer) noexcept:
             memset(buffer.bits + BLOCK * eight, 0, 8 * 4 * BLOCK)
     memset(buffer.touched, 0, buffer.blocks)
     buffer.base = buffer.base_of = NULL
-    buffer.covered = NULL
     buffer.held_count = 0
     buffer.removed.size = buffer.todo.texts.size = buffer.todo.names.size = 0
     buffer.todo.states.size = buffer.todo.doubtful.size = 0
@@ -367,15 +364,6 @@ cdef struct Walked:                 # by a walk so far; see `Builder.walk_below`
 
 cdef enum:
     MOST_LISTED = 512       # exits of a mask up to which the nodes below them are listed by their bytes
-    FEW_EXITS = 64          # exits among which none is looked for that says nothing
-
-
-cdef inline bint has_bit(const uint64_t* bits, int at) noexcept nogil:
-    return bits[at >> 6] >> (at & 63) & 1
-
-
-cdef inline void set_bit(uint64_t* bits, int at) noexcept nogil:
-    bits[at >> 6] |= <uint64_t>1 << (at & 63)
 
 
 # ======================================================================================================================
@@ -519,9 +507,7 @@ cdef class IndependentMask:
     cdef Ints words                 # pairs (word, its bits) of `bits` where they are few
     cdef Ints tokens                # of a part: the tokens that stay inside
     cdef Ints exits                 # trie nodes at which a token leaves the text
-    cdef uint64_t* covered          # of a text without an end of its own, if it has many exits: the trie nodes from
-    cdef int covered_from           # the first exit on below which every token stays inside as well; these are no exits
-    cdef int covered_to
+    cdef Ints frontier              # of a text without an end of its own: see `Builder.begin_group`
     cdef Ints exit_counts           # characters read at each exit, where they are counted
     # pairs token, characters begun; of tokens that have another number of them, because of escapes
     cdef Ints counted
@@ -552,9 +538,9 @@ cdef class IndependentMask:
         released(self.bits)
         released(self.inside)
         released(self.next_bytes)
-        released(self.covered)
         ints_free(&self.words)
         ints_free(&self.tokens)
+        ints_free(&self.frontier)
         ints_free(&self.exits)
         ints_free(&self.exit_counts)
         ints_free(&self.counted)
@@ -569,12 +555,11 @@ cdef class IndependentMask:
         """Count the memory it takes, as it is now; `words` are those of a mask."""
         cdef long size = sizeof(IndependentMask) + (32 * <long>self.exits.size if self.next_bytes != NULL else 0)
         size += 4 * (
-            <long>self.words.room + self.tokens.room + self.exits.room + self.exit_counts.room + self.counted.room
-            + self.longest_first.room)
+            <long>self.words.room + self.tokens.room + self.frontier.room + self.exits.room + self.exit_counts.room
+            + self.counted.room + self.longest_first.room)
         size += 4 * (<long>self.base_exits.room + self.ways.room + self.token_starts.room + self.exit_starts.room
                      + self.children.room)
         size += 4 * (words + BLOCK) * ((self.bits != NULL) + (self.inside != NULL))
-        size += (self.covered_to - self.covered_from) // 8
         if self.groups is not None and self.base is None:
             size += GROUP_BYTES * <long>self.exits.size
         counter.bytes += size - self.size
@@ -593,6 +578,7 @@ cdef class Builder:
     cdef Counter counter            # of all context-independent masks of the vocabulary
     cdef Staying staying
     cdef Ints runs                  # pairs: the tokens [first, last) of the trie that a walk keeps
+    cdef Ints leaving               # nodes with a group of `IndependentMask.frontier`
     cdef uint32_t* aside            # (words,) a mask in the making, zeros between
 
     def __cinit__(self, Automaton automaton, Counter counter):
@@ -602,6 +588,7 @@ cdef class Builder:
 
     def __dealloc__(self):
         ints_free(&self.runs)
+        ints_free(&self.leaving)
         released(self.aside)
 
     cdef IndependentMask build(self, int q, int node, bint counts):
@@ -621,7 +608,7 @@ cdef class Builder:
                 made.bits = <uint32_t*>cleared(words + BLOCK, 4)
                 visited = self.walk_counting(made, path, path + deep, path + 2 * deep)
             else:
-                self.runs.size = 0
+                self.runs.size = self.leaving.size = 0
                 visited = self.walk(made, node, bare, path)
         finally:
             released(path)
@@ -665,7 +652,7 @@ cdef class Builder:
         cdef const uint64_t* below = self.trie.below
         cdef const uint64_t* classes = self.staying.classes
         cdef int home = walked.home, first = walked.first, last = walked.last, base = nodes[at].depth - 1
-        cdef int depth, after, end, ends
+        cdef int depth, after, end, ends, behind = 0     # up to `behind`, nodes lie below an exit
         cdef uint64_t back, leaving = walked.leaving
         if at < stop and nodes[at].first != last:
             self.keep_run(first, last)
@@ -674,9 +661,7 @@ cdef class Builder:
             walked.visited += 1
             depth, end, after = nodes[at].depth - base, nodes[at].end, home
             if path[depth - 1] != home or (classes[nodes[at].byte] | below[at]) & leaving:
-                after = known_successor(&automaton.states[path[depth - 1]], nodes[at].byte)
-                if after == UNKNOWN:
-                    after = automaton.step(path[depth - 1], nodes[at].byte)
+                after = automaton.next_state(path[depth - 1], nodes[at].byte)
                 if after == DEAD:
                     self.keep_run(first, last)
                     first, at = last, self.next_live(automaton.states[path[depth - 1]].row, end, stop, depth + base)
@@ -690,6 +675,7 @@ cdef class Builder:
                 path[depth] = after
                 if ends:
                     first = self.keep_end(made, node >= 0 and not bare, at, first, last)
+                    behind = max(behind, end)
                 at += 1
                 if end - at >= SMALL and after != home:
                     back = self.staying.leaving(after)
@@ -697,6 +683,8 @@ cdef class Builder:
                         last, at = nodes[end].first, end
                     elif ~back and not ends and (home == UNKNOWN or not back & ~leaving):
                         home, leaving = after, back
+                if bare and at < end and at < behind:
+                    self.list_outside(made, at - 1, base, after)
         walked.home, walked.first, walked.last, walked.leaving = home, first, last, leaving
         return 0
 
@@ -732,6 +720,8 @@ cdef class Builder:
         cdef int i, j, count = 0, size = self.runs.size
         for j in range(0, size, 2):
             count += runs[j + 1] - runs[j]
+        if bare:
+            self.keep_leaving(made)
         if node >= 0 and not bare:
             ints_room(&made.tokens, count)
             for j in range(0, size, 2):
@@ -739,50 +729,68 @@ cdef class Builder:
                     ints_put(&made.tokens, ids[i])
             return 0
         if 8 * count <= self.trie.words:
-            return self.gather_few(made, bare)
+            return self.gather_few(made)
         bits = made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
         for j in range(0, size, 2):
             for i in range(runs[j], runs[j + 1]):
                 bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
-        if bare:
-            self.drop_covered(made, made.bits)
         return self.note_words(made)
 
-    cdef int drop_covered(self, IndependentMask made, const uint32_t* bits) except -1:
-        """Note the trie nodes, from the first exit on, below which every token is among some bits, and forget the exits
-        among them if they are many: all of them, for free text."""
+    cdef int list_outside(self, IndependentMask made, int node, int base, int state) except -1:
+        """List the children of a trie node inside a bare text, behind an exit or at one, that are outside, if any; see
+        `begin_group`."""
         cdef const TrieNode* nodes = self.trie.nodes
-        cdef const int32_t* ids = self.trie.ids
-        cdef int i, at, outside, kept = 0
-        if made.exits.size <= FEW_EXITS:
-            return 0
-        made.covered_from = made.exits.at[0]
+        cdef int child = node + 1, count = -1
+        while child < nodes[node].end:
+            if self.automaton.next_state(state, nodes[child].byte) == DEAD:
+                if count < 0:
+                    count = self.begin_group(made, node, base)
+                made.frontier.at[count] += 1
+                ints_add(&made.frontier, nodes[child].byte)
+                ints_add(&made.frontier, child)
+            child = nodes[child].end
+        return 0
+
+    cdef int begin_group(self, IndependentMask made, int node, int base) except -1:
+        """Begin a group of children: the node; up to which depth below `base` its bytes are those of the group before,
+        how many follow, and these; how many children, and of each the byte and the node.  Return where their number
+        stands."""
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const uint8_t* text = self.trie.spelled + self.trie.begins[self.trie.ids[nodes[node].first]]
+        cdef const uint8_t* other
+        cdef int before, shared = base, i
+        if self.leaving.size:
+            before = self.leaving.at[self.leaving.size - 1]
+            other = self.trie.spelled + self.trie.begins[self.trie.ids[nodes[before].first]]
+            while shared < min(nodes[node].depth, nodes[before].depth) and text[shared] == other[shared]:
+                shared += 1
+        ints_add(&self.leaving, node)
+        ints_add(&made.frontier, node)
+        ints_add(&made.frontier, shared - base)
+        ints_add(&made.frontier, nodes[node].depth - shared)
+        for i in range(shared, nodes[node].depth):
+            ints_add(&made.frontier, text[i])
+        return ints_add(&made.frontier, 0)
+
+    cdef int keep_leaving(self, IndependentMask made) noexcept:
+        """Forget the exits of a bare text below which every token stays inside: all of them, for free text."""
+        cdef int i, j = 0, kept = 0
         for i in range(made.exits.size):
-            made.covered_to = max(made.covered_to, nodes[made.exits.at[i]].end)
-        made.covered = <uint64_t*>cleared((made.covered_to - made.covered_from) // 64 + 1, 8)
-        outside = nodes[made.covered_to].first      # the next token that does not stay inside
-        for at in range(made.covered_to - 1, made.covered_from - 1, -1):
-            for i in range(nodes[at + 1].first - 1, nodes[at].first - 1, -1):
-                if not bits[ids[i] >> 5] >> (ids[i] & 31) & 1:
-                    outside = i
-            if outside >= nodes[nodes[at].end].first:
-                set_bit(made.covered, at - made.covered_from)
-        for i in range(made.exits.size):
-            if not has_bit(made.covered, made.exits.at[i] - made.covered_from):
+            while j < self.leaving.size and self.leaving.at[j] < made.exits.at[i]:
+                j += 1
+            if j < self.leaving.size and self.leaving.at[j] < self.trie.nodes[made.exits.at[i]].end:
                 made.exits.at[kept] = made.exits.at[i]
                 kept += 1
         made.exits.size = kept
-        return work(self.meter, (made.covered_to - made.covered_from) // 4)
+        return 0
 
-    cdef int gather_few(self, IndependentMask made, bint bare) except -1:
+    cdef int gather_few(self, IndependentMask made) except -1:
         """As `gather`, of a whole mask with few tokens: it lists its words, and has no bits where these are few."""
         cdef int i, j
         try:
             for j in range(0, self.runs.size, 2):
                 for i in range(self.runs.at[j], self.runs.at[j + 1]):
                     self.list_token(made, self.trie.ids[i])
-            if bare:
-                self.drop_covered(made, self.aside)
             if made.words.size > 2 * LISTED:
                 made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
         finally:
@@ -1544,7 +1552,7 @@ cdef class IndependentMasks:
 #     texts ── a text, whole or from a trie node on: `Composer`, and `FiniteTexts` for a finite set
 #     names ── a text of a finite set where any text can stand: `FiniteTexts`
 #
-# Owns: the path of the walk at hand; what is left of states in walks of `bare` texts.  Borrows: the trie; the
+# Owns: the path of the walk at hand; what is left of states whose bare texts are walked.  Borrows: the trie; the
 # automaton, which it adds states to; machines, stacks, positions and languages, to tell texts from the rest; the meter
 # of work.  The buffer it is handed.
 # Invariants: after `walk` and all that it has put off, the buffer has every token of the nodes [at, stop) that leads to
@@ -1554,7 +1562,7 @@ cdef class IndependentMasks:
 
 cdef enum:
     SMALL_PART = 3           # trie nodes: below this a part costs more than the walk
-    SMALL_BARE_PART = 100    # the same, of a text that may end anywhere
+    SMALL_BARE_PART = 100    # the same, of a text without an end of its own
 
 
 @final
@@ -1572,7 +1580,6 @@ cdef class Walk:
     cdef int32_t* path              # (longest + 2,) the states on the way to the node at hand
     cdef Ints light                 # configurations of a state without its texts
     cdef bint bare                  # whether texts without an end of their own are walked as all else is
-    cdef int small                  # and nodes of a trie below which they are, if not everywhere
     cdef Map bare_lights            # state -> the state without the texts that are put off then
 
     def __cinit__(self, Automaton automaton):
@@ -1604,15 +1611,10 @@ cdef class Walk:
         cdef const int32_t* ids = self.trie.ids
         cdef int32_t* path = self.path
         cdef Row* row
-        cdef const uint64_t* covered = buffer.covered
         cdef int depth, after, light, visited = 0
-        cdef bint bare = self.bare
         path[0] = state
         while at < stop:
             visited += 1
-            if covered != NULL and has_bit(covered, at - buffer.covered_from):
-                at = nodes[at].end
-                continue
             depth = nodes[at].depth - base
             row = automaton.states[path[depth - 1]].row
             if row == NULL:
@@ -1624,12 +1626,12 @@ cdef class Walk:
                 at = nodes[at].end
                 continue
             buffer_node(buffer, nodes, ids, at)
-            if nodes[at].end - at > SMALL_PART and (automaton.states[after].light != after or bare):
-                self.bare = bare or nodes[at].end - at <= self.small
+            if nodes[at].end - at > SMALL_PART and automaton.states[after].light != after:
+                self.bare = nodes[at].end - at <= SMALL_BARE_PART
                 light = self.light_state(after)
                 if light != after:
-                    self.put_off(buffer, after, at)
-                self.bare = bare
+                    self.put_off(buffer, after, at, NONE)
+                self.bare = False
                 if light == DEAD:
                     at = nodes[at].end
                     continue
@@ -1686,13 +1688,13 @@ cdef class Walk:
                 ints_add(&self.light, stack)
         return state if self.light.size == last - first else automaton.intern(&self.light, 0)
 
-    cdef int put_off(self, MaskBuffer* buffer, int state, int node) except -1:
-        """Note the text configurations of a state for later, at a trie node or at the start (-1)."""
+    cdef int put_off(self, MaskBuffer* buffer, int state, int node, int known) except -1:
+        """Note the text configurations of a state for later, at a trie node or at the start (-1), but for one."""
         cdef State at = self.automaton.states[state]
         cdef int i, q, stack, cover = self.covering(state)
         for i in range(at.first, at.first + at.count, 2):
             q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
-            if not self.is_heavy(q, stack):
+            if q == known or not self.is_heavy(q, stack):
                 continue
             if cover >= 0 and self.is_covered(q, cover):
                 ints_add(&buffer.todo.names, cover)
@@ -2229,14 +2231,18 @@ cdef class TextEnds:
     cdef Stacks stacks
     cdef Machines machines
     cdef Ints apart                 # owned: exits behind which not all is as behind the others
+    cdef int32_t* path              # (longest + 2,) owned: the states on the way to the node at hand
+    cdef Meter meter
 
     def __cinit__(self, Continuations behind, Dispatches dispatches, FiniteTexts finite):
         self.behind, self.dispatches, self.walk, self.masks = behind, dispatches, finite.walk, finite.masks
         self.automaton, self.trie, self.objects = finite.automaton, finite.trie, dispatches.objects
-        self.stacks, self.machines = dispatches.stacks, dispatches.machines
+        self.stacks, self.machines, self.meter = dispatches.stacks, dispatches.machines, dispatches.meter
+        self.path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
 
     def __dealloc__(self):
         ints_free(&self.apart)
+        released(self.path)
 
     cdef int end_all(self, IndependentMask mask, const Ints* apart) except -1:
         """Add the tokens that end at any exit that is not `apart`."""
@@ -2256,7 +2262,6 @@ cdef class TextEnds:
         if not mask.exits.size:
             return 0
         self.automaton.follow(behind, follow)
-        self.buffer.covered, self.buffer.covered_from = mask.covered, mask.covered_from
         if mask.exits.size <= MOST_LISTED:
             if not mask.children.size:
                 self.masks.list_children(mask)
@@ -2274,8 +2279,50 @@ cdef class TextEnds:
             if (below[0] & follow[0] | below[1] & follow[1] | below[2] & follow[2] | below[3] & follow[3]
                     and not is_apart(apart, node)):
                 self.walk.walk(self.buffer, behind, node + 1, nodes[node].end, nodes[node].depth)
-        self.buffer.covered = NULL
         return 0
+
+    cdef int leave_jointly(self, IndependentMask mask, int q, int stack, int began) except -1:
+        """Add the tokens that leave a text without an end of its own, which has begun at a trie node or at the start
+        (-1): what may follow is read beside it, and looked at where a token cannot stay inside.
+
+        A word ends at every letter, and others may begin there: walked from each end, most of what is found is what
+        the word itself has.
+        """
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef const int32_t* at = mask.frontier.at
+        cdef const int32_t* stop = at + mask.frontier.size
+        cdef int i, node, state, size
+        cdef Row* row
+        self.meter.ticks += mask.frontier.size // 4
+        self.path[0] = self.automaton.enter(q, stack, 0) if at < stop else DEAD
+        while at < stop:
+            node, state = at[0], self.path[at[1]]
+            for i in range(at[2]):
+                state = self.path[at[1] + i + 1] = self.automaton.next_state(state, at[3 + i])
+            at += 3 + at[2]
+            row, size = self.automaton.row(state), 0
+            for i in range(1, 2 * at[0], 2):
+                if successor(row, at[i]) != DEAD:
+                    size += nodes[at[i + 1]].end - at[i + 1]
+            if size > SMALL_BARE_PART:
+                state = self.put_off_others(state, node, q, began)
+                row = self.automaton.row(state)
+            for i in range(1, 2 * at[0] if size else 0, 2):
+                if successor(row, at[i]) != DEAD:
+                    self.walk.walk(self.buffer, state, at[i + 1], nodes[at[i + 1]].end, nodes[node].depth)
+            at += 1 + 2 * at[0]
+        return 0
+
+    cdef int put_off_others(self, int state, int node, int q, int began) except -1:
+        """Put off the texts of a state at a trie node, but for the one at q where it began, at another node or at the
+        start (-1); return the state without them."""
+        cdef int i, first = self.trie.begins[self.trie.ids[self.trie.nodes[node].first]]
+        cdef int light = self.walk.light_state(state)
+        for i in range(self.trie.nodes[began].depth if began >= 0 else 0, self.trie.nodes[node].depth):
+            q = self.automaton.target(q, self.trie.spelled[first + i])
+        if light != state:
+            self.walk.put_off(self.buffer, state, node, q)
+        return light
 
     # -- texts that something behind them wants to know ----------------------------------------------------------------
 
@@ -2494,8 +2541,6 @@ cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
 cdef enum:
     ADDED = 32          # ticks that it takes to add a context-independent mask
     TRIED = 16          # and to look at a token again
-    FEW_BARE = 64       # texts without an end of their own that are put off below nodes, as blanks and numbers of JSON
-    MOST_BARE = 2_048   # and below larger ones, where those below small ones are walked
     NOTED = 256         # texts put off below a node, from which on each is noted so that none is added twice
 
 
@@ -2549,7 +2594,7 @@ cdef class Composer:
     cdef int drop(self) noexcept:
         """Leave nothing half done behind, where an operation ended by an exception."""
         buffer_clear(&self.buffer)
-        self.walk.bare, self.walk.small = False, 0
+        self.walk.bare = False
         return self.finite.drop()
 
     cdef Mask* compose(self, int state) except NULL:
@@ -2573,14 +2618,7 @@ cdef class Composer:
         cdef int token
         self.buffer.todo.doubtful.size = 0
         map_free(&self.buffer.todo.added)
-        if not self.add_state(state):
-            buffer_clear(&self.buffer)
-            self.walk.small = SMALL_BARE_PART
-            if not self.add_state(state):
-                buffer_clear(&self.buffer)
-                self.walk.bare = True
-                self.add_state(state)
-            self.walk.bare, self.walk.small = False, 0
+        self.add_state(state)
         self.recheck(state)
         self.add_named(state)
         if self.automaton.states[state].flags & FINAL:
@@ -2588,27 +2626,21 @@ cdef class Composer:
                 buffer_token(&self.buffer, token)
         return 0
 
-    cdef bint add_state(self, int state) except -1:
-        """Add the tokens of a state, but for what `fill` looks at; say whether that was finished: no texts without an
-        end of their own follow each other in too many places."""
+    cdef int add_state(self, int state) except -1:
+        """Add the tokens of a state, but for what `fill` looks at."""
         cdef int light = self.walk.light_state(state)
         if light != state:
-            self.walk.put_off(&self.buffer, state, -1)
+            self.walk.put_off(&self.buffer, state, -1, NONE)
         if light != DEAD:
             self.walk.walk_all(&self.buffer, light)
         return self.add_all()
 
-    cdef bint add_all(self) except -1:
-        """Work the worklist off, and what is put off meanwhile; say whether that was finished, see `add_state`.
-
-        Words behind words end at every node of the trie, 15,000 parts of a mask; walked as one state, each node
-        is visited once.  Numbers and blanks of JSON stay few parts, which all grammars know: to walk those below small
-        nodes as well took 1.1 times as long.
-        """
+    cdef int add_all(self) except -1:
+        """Work the worklist off, and what is put off meanwhile."""
         cdef Ints* names = &self.buffer.todo.names
         cdef Ints* texts = &self.buffer.todo.texts
         cdef Ints* states = &self.buffer.todo.states
-        cdef int i, q, stack, node, begun = 0, bare = 0
+        cdef int i, q, stack, node, begun = 0
         while texts.size or names.size or states.size:
             if states.size:
                 states.size -= 2
@@ -2629,11 +2661,8 @@ cdef class Composer:
             if self.positions.languages.at[self.positions.at[q >> 1].language].texts >= 0:
                 self.finite.add(&self.buffer, q, stack, node)
             else:
-                bare += node >= 0 and self.walk.is_bare(q, stack)
-                if bare > (MOST_BARE if self.walk.small else FEW_BARE):
-                    return False
                 self.add_text(q, stack, node)
-        return True
+        return 0
 
     cdef int recheck(self, int state) except -1:
         """Look at the doubtful tokens one by one."""
@@ -2685,6 +2714,8 @@ cdef class Composer:
             buffer_mask(&self.buffer, mask, self.masks.inside(mask))
         else:
             buffer_mask(&self.buffer, mask, mask.bits)
+        if self.walk.is_bare(q, stack):
+            return self.ends.leave_jointly(mask, q, stack, node)
         behind = self.behind.popped(stack)
         if behind != DEAD:
             if closing >= 0 and (node >= 0 or recording):
