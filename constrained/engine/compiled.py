@@ -314,7 +314,7 @@ class CompiledGrammar:
         make = partial(self._kernel_class, vocabulary, specials=vocabulary.special, max_configurations=most)
         while True:
             kernel: PlainKernel = vocabulary.kernels.join(
-                bounds, lambda size: make(max_bytes=size), options.cache_bytes, own=own
+                bounds, self._root, lambda size: make(max_bytes=size), options.cache_bytes, own=own
             )
             self.budget.wanted = None if own else kernel.is_wanted
             try:

@@ -305,6 +305,10 @@ class PlainKernel:
         self._intern(frozenset(), False)
         self.start = self.start_at(root, nullable) if root is not None else DEAD
 
+    def knows(self, root: State) -> bool:
+        """Say whether words of a root machine were begun here; such a kernel is small enough to be made again."""
+        return False
+
     def start_at(self, root: State, nullable: bool, budget: Budget | None = None, weight: int = 0) -> int:
         """Return the state at the start of the words of a root machine, and of the empty word if `nullable`.
 

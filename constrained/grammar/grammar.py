@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import constrained.grammar.compose as compose
+from constrained.caches import cached
 from constrained.errors import GrammarError, UnsupportedExport, shown
 from constrained.grammar.ir import Pattern, Productions, Rule
 from constrained.grammar.lower import Alone, Lowering, lowered
@@ -48,10 +49,13 @@ class Grammar(Productions):
 
         specials: texts of literals that are special tokens, or names of declared terminals → these; all else is text.
         declare: names of declared terminals → texts.  define: grammars of rules that the text uses and does not define.
+        A text that was read shortly before is the same grammar, with all that was computed of it.
 
         >>> Grammar.from_lark('start: "a" start "b" |').nullable
         True
         """
+        if type(text) is type(start) is str and (specials, declare, define) == ((), None, None):
+            return _of_text(cls, text, start)
         from constrained.grammar.lark.reader import read
 
         return cls.of(read(text, start, specials, declare, define)).made_by(
@@ -260,6 +264,14 @@ class Grammar(Productions):
             because = "it is no grammar that ChatFormat.grammar returns"
             raise UnsupportedExport("the grammar has no response template", because=because)
         return found()
+
+
+@cached(32, 200_000)
+def _of_text(kind: Any, text: str, start: str) -> Any:
+    """Return the grammar of a Lark text that is given nothing else."""
+    from constrained.grammar.lark.reader import read
+
+    return kind.of(read(text, start)).made_by("lark", text, start, [], None, None)
 
 
 def _plain(names: Collection[str] | Mapping[str, str]) -> list[str] | dict[str, str]:

@@ -2879,6 +2879,10 @@ cdef class Kernel:
         """Say whether the operation under way has kept others waiting for long enough; see `work.Preempted`."""
         return self.meter.wanted()
 
+    def knows(self, root):
+        """Say whether words of a root machine were begun here."""
+        return (root, False) in self.roots_known or (root, True) in self.roots_known
+
     def start_at(self, root, bint nullable, object budget=None, long weight=0):
         """Return the state at the start of the words of a root machine, and of the empty word if `nullable`.
 

@@ -73,7 +73,7 @@ class MaskStore:
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
 
-# New constraints join the vocabulary's kernel up to this size.
+# New constraints join the vocabulary's kernel up to this size, and beyond it where it knows their grammar.
 YOUNG_BYTES = 1 << 22
 LEASE = 1 << 23  # bytes that a kernel may grow by before all are counted
 
@@ -110,11 +110,13 @@ class Kernels:
         """Return the kernels, while other threads may add some."""
         return [kernel for known in self._live.keyrefs() if (kernel := known()) is not None]
 
-    def join(self, key: Hashable, make: Callable[[int], Any], bound: int, *, own: bool) -> Any:
-        """Return the young kernel with this key, or a fresh one of `make(bytes that it may hold)`."""
+    def join(self, key: Hashable, root: Any, make: Callable[[int], Any], bound: int, *, own: bool) -> Any:
+        """Return the kernel with this key if it is young or knows a root, or a fresh one of `make(bytes that it may
+        hold)`.
+        """
         known: Any = self._own if own else self._joined
         kernel = known.get(key)
-        if kernel is None or kernel.is_full() or kernel.cached_bytes() > YOUNG_BYTES:
+        if kernel is None or kernel.is_full() or (kernel.cached_bytes() > YOUNG_BYTES and not kernel.knows(root)):
             if bound > LEASE and self.held() > bound - LEASE:
                 self._drop_idle(bound - LEASE, None)
             kernel = known[key] = make(min(LEASE, bound))
