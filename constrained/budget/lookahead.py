@@ -139,7 +139,7 @@ class Lookahead(PlainKernel):
             if span[0] <= byte <= span[1]:
                 return span
         if isinstance(machine, TextAt):
-            spend(1)
+            spend(25)  # three steps and more
             after = machine.step(byte)
             target = after and self._merged(after)
             low, high = _read_alike(machine, byte)
@@ -370,7 +370,7 @@ def _only_target(at: TextAt) -> Language | None:
 def _looping(spelling: Spelling, language: Language) -> int:
     """Return the kinds of characters that are written as themselves and lead from a language back to it."""
     edges = language.edges()
-    spend(1 + len(edges) // 8)
+    spend(1 + len(edges))
     kept = [span for low, high, target in edges if target == language for span in clip(spelling.raw, low, high)]
     if not kept:
         return 0

@@ -589,7 +589,7 @@ class ObjectMachine:
     ) -> None:
         self.values, self.shape = values, shape
         self.punctuation, self._conj = punctuation, conj
-        spend(4 + len(shape.named), self)
+        spend(4 + 2 * len(shape.named), self)
         # A comprehension is a call of Python, and most objects are read for the first time
         self.names: tuple[str, ...] = ()
         self.conjs: tuple[Conj, ...] = ()

@@ -96,6 +96,7 @@ def _raw(conj: Conj) -> Value:
 
 
 def _raw_anew(conj: Conj) -> Value:
+    spend(18)
     types = EVERY_TYPE
     for signed in conj:
         if signed.positive:
@@ -238,7 +239,7 @@ class _Decision:
 
     def _look_at(self, current: Conj) -> None:
         """Ask whether a conjunction has a value, by what is known of others; whom it asks for is queued."""
-        spend(12)
+        spend(4)
         self.tried.add(current)
         self.asked.append([])
         try:

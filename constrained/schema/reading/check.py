@@ -69,6 +69,7 @@ def check(library: Library, resource: Resource) -> None:
     _survey(library, resource.root, resource, resource.where)
     while library.references:
         reference = library.references.pop()
+        spend(4)
         target = _resolve(library, reference)
         library.targets[id(reference.schema), reference.keyword] = target
         if target.dynamic is not None:
