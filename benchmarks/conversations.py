@@ -1,17 +1,23 @@
 """OpenAI's conversations in every format: rendered, read back, and compared with what their dicts say.
 
     python -m constrained.benchmarks.conversations [--formats hermes,chatglm3]
+    python -m constrained.benchmarks.conversations --templates qwen3=Qwen3.jinja glm-4.6=GLM-4.6.jinja
 
 The table, ``tests/corpus/conversations.jsonl``, has a conversation a line, as chat completions have it, behind a line
 with their tools.  Compared are texts, thoughts (where a format has them), calls with their arguments, which result
 answers which call, and the ids of calls, which the rendering keeps.  What a format cannot hold it refuses by an error,
 which the row lists under ``refused``, by a text of the error.
+
+With chat templates, each rendering is read back and given to the model's own template, which must print it again: what
+only OpenAI's messages have, such as parts, is out of the way then.  Words that a template puts before the first user's
+and a generation prompt that it always prints do not count; where it prints something else, both texts are shown.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,11 +25,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from constrained.deriving.template import NotPrinted, Template
 from constrained.rendering import render
 
 from constrained import ChatFormat, ConstrainedError
 from constrained.formats import Message
 
+_PROMPT = 90  # characters of a generation prompt that a template always prints
 TABLE = Path(__file__).resolve().parent.parent / "tests" / "corpus" / "conversations.jsonl"
 
 
@@ -159,13 +167,56 @@ def judge(name: str, row: Mapping[str, Any]) -> list[str]:
     return [error] if error is not None else differences
 
 
+def against(name: str, source: str, rows: Iterable[Mapping[str, Any]]) -> tuple[int, list[str]]:
+    """Return how many renderings of conversations a chat template prints, and where it prints something else."""
+    chat, equal, told = ChatFormat.load(name), 0, list[str]()
+    begins = (one for one in chat.tokens.values() if re.search(r"begin|bos|startoftext|^<s>$", one, re.IGNORECASE))
+    template = Template(source, {"bos_token": next(begins, ""), "eos_token": chat.stop[0]})
+    for row in rows:
+        try:
+            text = chat.render_text(row["messages"])
+            read = [message.to_openai() for message in chat.parse(text, kind="conversation", prompt="")]
+        except ConstrainedError:
+            continue  # (as the row says)
+        found = [_difference(text, read, template, as_text=as_text) for as_text in (True, False)]
+        equal += None in found
+        told += [] if None in found else [f"{row['id']}: {found[1]}"]
+    return equal, told
+
+
+def _difference(text: str, read: Iterable[dict[str, Any]], template: Template, *, as_text: bool) -> str | None:
+    """Return what a template prints of messages in place of a text; as_text: arguments are given as JSON."""
+    given = [{**message, "content": message["content"] or ""} for message in read]
+    for call in [] if as_text else [call for message in given for call in message.get("tool_calls", ())]:
+        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    first = next((message["content"] for message in given if message["role"] == "user"), "")
+    start = text.find(first)
+    began = text[start : start + len(first) + 8].rstrip()  # what a user says and the end of it
+    try:
+        printed = template.render(given)
+    except NotPrinted as error:
+        return f"it raises {error}"
+    ours, its = text[start:].rstrip(), printed[max(printed.find(began), 0) :].rstrip()
+    at = next((at for at, pair in enumerate(zip(ours, its)) if pair[0] != pair[1]), min(len(ours), len(its)))
+    if at == len(ours) and len(its) - at < _PROMPT:
+        return None
+    return f"{its[max(at - 20, 0) : at + 40]!r} for {ours[max(at - 20, 0) : at + 40]!r}"
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").split("\n\n")[0], prog="constrained.benchmarks.conversations"
     )
     parser.add_argument("--formats", default=",".join(ChatFormat.names()))
+    parser.add_argument("--templates", nargs="*", default=[], metavar="FORMAT=FILE")
     options = parser.parse_args(arguments)
     _, rows = table()
+    for name, _, path in (given.partition("=") for given in options.templates):
+        equal, told = against(name, Path(path).read_text(encoding="utf-8"), rows)
+        print(f"{name}: {equal} equal, {len(told)} not")
+        print(*(f"  {line[:300]}" for line in told), sep="\n")
+    if options.templates:
+        return 0
     wrong = refused = 0
     for name in options.formats.split(","):
         for row in rows:
