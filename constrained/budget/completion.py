@@ -65,12 +65,7 @@ class Completions:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._ways = Ways(vocabulary.special)
-        self.tracker = Lookahead(
-            vocabulary,
-            self._ways,
-            specials=vocabulary.special,
-            max_bytes=_MOST_BYTES,
-        )
+        self.tracker = Lookahead(vocabulary, self._ways)
         token = self.tracker.steps.token  # of a text, -1: none
         self.bytewise = all(token(bytes([byte])) >= 0 for byte in range(256))  # a way has no more tokens than symbols
         self._frames: dict[Frame | None, Way | None] = {None: ""}

@@ -8,7 +8,6 @@ against stepping every token by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +26,7 @@ from constrained.engine.plain import (
     Frame,
     Place,
     PlainKernel,
+    PlainSteps,
     TextAt,
     edges_between,
     frames,
@@ -87,18 +87,10 @@ Span = tuple[int, int, "State | TextAt | None"]  # the first and the last of som
 class Lookahead(PlainKernel):
     """`PlainKernel` with `look_byte`; states of both kinds of steps are numbered alike."""
 
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        ways: Ways,
-        *,
-        specials: Mapping[str, int],
-        max_bytes: int,
-    ) -> None:
-        super().__init__(vocabulary, specials=specials, max_configurations=1 << 30, max_bytes=max_bytes)
+    def __init__(self, vocabulary: Vocabulary, ways: Ways) -> None:
+        super().__init__(vocabulary, specials=vocabulary.special, max_configurations=1 << 30)
         self._ways = ways
         self.steps: Any = (Steps or PlainSteps)(vocabulary, self._look, self.returning)
-        self._alike: dict[TextAt, TextAt] = {}
         self._closed: dict[tuple[Config, ...], int] = {}  # what was closed → the state
         self._spans: dict[State | TextAt, list[Span]] = {}  # see `_span`
         self._forgetful: dict[int, int] = {}
@@ -168,23 +160,18 @@ class Lookahead(PlainKernel):
 
     def cached_bytes(self) -> int:
         return super().cached_bytes() + int(self.steps.bytes) + 200 * (
-            len(self._reading) + len(self._alike) + 4 * len(self._spans) + len(self._closed)
+            len(self._reading) + 4 * len(self._spans) + len(self._closed)
             + len(self._forgetful)
         )
 
-    def _merged(self, machine: State | TextAt) -> State | TextAt:
+    def _merged(self, machine: TextAt) -> TextAt:
         """Return a position that goes on alike: inside a character, which one it is matters only where some lead
         elsewhere than others.
         """
-        if not isinstance(machine, TextAt) or machine.place != UTF8:
+        if machine.place != UTF8:
             return machine
-        found = self._alike.get(machine)
-        if found is None:
-            other = replace(machine, value=_PLAIN[machine.left])
-            target = _only_target(machine)
-            same = target is not None and target == _only_target(other)
-            found = self._alike[machine] = other if same else machine
-        return found
+        other, target = replace(machine, value=_PLAIN[machine.left]), _only_target(machine)
+        return other if target is not None and target == _only_target(other) else machine
 
     def returning(self, state: int) -> int:
         """Return kinds of characters that lead from a state back to it, as bits; see `tokens.trie`.
@@ -398,39 +385,6 @@ def _looping(spelling: Spelling, language: Language) -> int:
 
 Ints = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
-
-
-class PlainSteps:
-    """As the compiled `Steps`, node by node."""
-
-    def __init__(self, vocabulary: Vocabulary, look: Callable[[int, int], int], _: Callable[[int], int]) -> None:
-        self._trie, self._look, self._known = vocabulary.trie, look, dict[tuple[int, int], int]()
-        self._tokens, self.bytes = vocabulary.by_text, 0
-
-    def find(self, state: int, byte: int) -> int:
-        return self._known.get((state, byte), -1)
-
-    def put(self, state: int, low: int, high: int, after: int) -> None:
-        for byte in range(low, high + 1):
-            self._known[state, byte] = after
-
-    def token(self, text: bytes) -> int:
-        return self._tokens.get(text, -1)
-
-    def after_all(self, state: int) -> tuple[Ints, dict[int, int], int]:
-        found, records, path, at = np.zeros(len(self._trie.ids), np.int32), self._trie.records, [state], 0
-        while at < len(records) - 1:
-            end, first, depth, byte = records[at].tolist()
-            del path[depth:]
-            after = self.find(path[-1], byte)
-            path.append(after if after >= 0 else self._look(path[-1], byte))
-            found[first : records[at + 1, 1]] = path[-1]
-            at = at + 1 if path[-1] != DEAD else end
-        return found, _used(found, self._trie.ids), len(records)
-
-    def clear(self, bits: npt.NDArray[np.uint32], behind: Ints, states: Collection[int]) -> None:
-        for token in self._trie.ids[np.isin(behind, [*states])].tolist():
-            bits[token >> 5] &= ~np.uint32(1 << (token & 31))
 
 
 @dataclass(frozen=True, slots=True)

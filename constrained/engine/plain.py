@@ -24,7 +24,7 @@ Sources: Earley sets and LR item closures in pushdown form, folklore; Tomita 198
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
@@ -296,7 +296,6 @@ class PlainKernel:
         self._numbers = count()
         self._steps: dict[tuple[int, int], int] = {}
         self._masks: dict[int, Mask] = {}
-        self._columns: tuple[list[int], ...] = ()  # of the trie, once a mask is asked for
         self._places: dict[Place, int] = {}  # in the order in which they are met: that of frames beside each other
         self._mergers: dict[frozenset[Frame | None], Frame | None] = {}
         self._returning: dict[Frame | None, tuple[list[Config], bool]] = {None: ([], True)}
@@ -671,25 +670,56 @@ class PlainKernel:
     # -- masks ---------------------------------------------------------------------------------------------------------
 
     def _walk(self, state: int) -> Mask:
-        if not self._columns:  # numbers of Python's own: a mask takes 0.85 of the time
-            trie = self._vocabulary.trie
-            self._columns = tuple(column.tolist() for column in (trie.end, trie.first, trie.depth, trie.byte, trie.ids))
-        end, first, depth, byte, ids = self._columns
-        path, at = [state], 0
-        allowed: list[int] = []
-        while at < len(end):
-            del path[depth[at] :]
-            after = self.step_byte(path[-1], byte[at])
-            if after == DEAD:
-                at = end[at]
-                continue
-            path.append(after)
-            allowed += ids[first[at] : first[at + 1]]
-            at += 1
+        behind, _, _ = PlainSteps(self._vocabulary, self.step_byte).after_all(state)
+        allowed: list[int] = self._vocabulary.trie.ids[behind != DEAD].tolist()
         allowed += self.named_tokens(state)
         if self.is_final(state):
             allowed += self._vocabulary.stop
         return _pack(allowed, self._vocabulary.words)
+
+
+class PlainSteps:
+    """Where tokens lead from states, by one walk of the trie; as the compiled `_tokens.Steps`, node by node.
+
+    look(state, byte): called for a successor that is not known; what it tells `put` is not asked for again.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, look: Callable[[int, int], int], _: object = None) -> None:
+        self._vocabulary, self._look, self.bytes = vocabulary, look, 0
+        self._known: dict[tuple[int, int], int] = {}
+
+    def find(self, state: int, byte: int) -> int:
+        return self._known.get((state, byte), -1)
+
+    def put(self, state: int, low: int, high: int, after: int) -> None:
+        for byte in range(low, high + 1):
+            self._known[state, byte] = after
+
+    def token(self, text: bytes) -> int:
+        return self._vocabulary.by_text.get(text, -1)
+
+    def after_all(self, state: int) -> tuple[npt.NDArray[np.int32], dict[int, int], int]:
+        trie = self._vocabulary.trie
+        columns = trie.end, trie.first, trie.depth, trie.byte, trie.ids
+        end, first, depth, byte, ids = (each.tolist() for each in columns)  # Python's own numbers: 0.85 of the time
+        behind, used, path, at = np.zeros(len(ids), np.int32), dict[int, int](), [state], 0
+        while at < len(end):
+            del path[depth[at] :]
+            after = self.find(path[-1], byte[at])
+            after = after if after >= 0 else self._look(path[-1], byte[at])
+            if after == DEAD:
+                at = end[at]
+                continue
+            path.append(after)
+            if first[at] < first[at + 1]:
+                behind[first[at] : first[at + 1]] = after
+                used[after] = ids[first[at]]
+            at += 1
+        return behind, used, len(end)
+
+    def clear(self, bits: Mask, behind: npt.NDArray[np.int32], states: Collection[int]) -> None:
+        for token in self._vocabulary.trie.ids[np.isin(behind, [*states])].tolist():
+            bits[token >> 5] &= ~np.uint32(1 << (token & 31))
 
 
 def _pack(ids: Iterable[int], words: int) -> Mask:

@@ -98,7 +98,7 @@ cdef class Trie:
 #
 # Owns: a row of successors for each state.  Borrows: the trie.
 # Invariant: a successor that is known never changes.
-# Plain twin: `budget.lookahead.PlainSteps`.
+# Plain twin: `plain.PlainSteps`.
 # ======================================================================================================================
 
 cdef enum:
