@@ -15,6 +15,7 @@ Tests: tests/test_budget.py.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
@@ -39,19 +40,6 @@ if TYPE_CHECKING:
 ENDLESS = 1 << 30  # length of a way that is not known
 _KEPT = 16  # states whose tokens are kept with where they lead
 _MOST_BYTES = 1 << 26  # estimated; then constraints start afresh
-_MOST_ENDS = 50_000
-
-
-class _WayEnd:
-    """An end of ways: the fewest tokens that spell it, the first of these, and its symbols; compared by identity."""
-
-    __slots__ = ("count", "token", "width")
-
-    def __init__(self, count: int, token: int, width: int) -> None:
-        self.count, self.token, self.width = count, token, width
-
-
-_NOTHING = _WayEnd(0, 0, 0)
 
 
 class Completions:
@@ -66,12 +54,11 @@ class Completions:
         self._vocabulary = vocabulary
         self._ways = Ways(vocabulary.special)
         self.tracker = Lookahead(vocabulary, self._ways)
-        token = self.tracker.steps.token  # of a text, -1: none
-        self.bytewise = all(token(bytes([byte])) >= 0 for byte in range(256))  # a way has no more tokens than symbols
+        spelled = self.tracker.steps.spelled
+        self.bytewise = all(spelled(bytes([byte])) for byte in range(256))  # then a way has no more tokens than symbols
         self._frames: dict[Frame | None, Way | None] = {None: ""}
         self._known: dict[int, Way | None] = {}
         self._tokens: dict[Way, tuple[int, ...] | None] = {}
-        self._ends: dict[tuple[_WayEnd, str], _WayEnd] = {}  # an end and the symbol before it → the longer end
         self._longest: dict[int, int] = {}
         # by state as `Lookahead.forgetful` has it: which tokens were asked about, and where they lead
         self._successors: OrderedDict[int, tuple[npt.NDArray[np.bool_], Successors]] = OrderedDict()
@@ -194,49 +181,15 @@ class Completions:
     # -- tokens --------------------------------------------------------------------------------------------------------
 
     def _spelled(self, way: Way) -> tuple[int, ...] | None:
-        """Return the fewest tokens that spell a way: shortest paths from the end.
-
-        Ways have most of their ends in common, so the first token of the rest is kept for each of them; an end is
-        a node of the tree of ends, as ends that are texts would take memory by the square of their lengths.
-        """
-        if len(self._ends) > _MOST_ENDS:
-            self._ends = {}
-        known, token_of, widths = self._ends, self.tracker.steps.token, self._vocabulary.widths
-        ends = self._known_ends(way, known)
-        data = bytes([min(ord(symbol), 255) for symbol in way])
-        end = len(way)  # of the bytes before the next special token
-        for at in range(len(way) - 1, -1, -1):
-            if ord(way[at]) > 255:
-                end = at
-            if at >= len(way) + 1 - len(ends):
-                continue
-            best = _WayEnd(ENDLESS, 0, 0)
-            if ord(way[at]) > 255:
-                best = _WayEnd(ends[-1].count + 1, ord(way[at]) - 256, 1)
-            else:
-                for width in widths:
-                    token = token_of(data[at : at + width]) if width <= end - at else -1
-                    if token >= 0 and (count := ends[-width].count + 1) < best.count:
-                        best = _WayEnd(count, token, width)
-            known[ends[-1], way[at]] = best
-            ends.append(best)
-        ends.reverse()
-        if ends[0].count >= ENDLESS:
-            return None
-        tokens, at = [], 0
-        while at < len(way):
-            tokens.append(ends[at].token)
-            at += ends[at].width
+        """Return the fewest tokens that spell a way."""
+        spend(1 + len(way) // 3)
+        tokens, spelled = list[int](), self.tracker.steps.spelled
+        for part in re.split("([^\\x00-\\xff])", way):  # at special tokens
+            found = [ord(part) - 256] if part and ord(part[0]) > 255 else spelled(part.encode("latin-1"))
+            if found is None:
+                return None
+            tokens += found
         return tuple(tokens)
-
-    def _known_ends(self, way: Way, known: dict[tuple[_WayEnd, str], _WayEnd]) -> list[_WayEnd]:
-        """Return the ends of a way that are known, the shortest first."""
-        ends, left = [_NOTHING], len(way)
-        while left and (end := known.get((ends[-1], way[left - 1]))) is not None:
-            ends.append(end)
-            left -= 1
-        spend(1 + len(way) // 3 + left * (2 + len(self._vocabulary.widths) // 6))
-        return ends
 
     # -- what a budget forbids -----------------------------------------------------------------------------------------
 

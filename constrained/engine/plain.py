@@ -695,8 +695,15 @@ class PlainSteps:
         for byte in range(low, high + 1):
             self._known[state, byte] = after
 
-    def token(self, text: bytes) -> int:
-        return self._vocabulary.by_text.get(text, -1)
+    def spelled(self, text: bytes) -> list[int] | None:
+        tokens, longest = self._vocabulary.by_text, self._vocabulary.longest
+        best: list[list[int] | None] = [*[None] * len(text), []]  # from each place on
+        for at in range(len(text) - 1, -1, -1):
+            for end in range(min(len(text), at + longest), at, -1):
+                token, rest, known = tokens.get(text[at:end]), best[end], best[at]
+                if token is not None and rest is not None and (known is None or len(rest) + 1 < len(known)):
+                    best[at] = [token, *rest]
+        return best[0]
 
     def after_all(self, state: int) -> tuple[npt.NDArray[np.int32], dict[int, int], int]:
         trie = self._vocabulary.trie

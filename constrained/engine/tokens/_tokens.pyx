@@ -93,8 +93,7 @@ cdef class Trie:
 # Where tokens lead from a caller's states, small numbers, 0 for nowhere: one walk of the trie over what bytes lead to.
 #
 # What a byte leads to is asked for once, and may be told for bytes around it that lead there too.  Below a node where
-# only characters lie that lead back to its state nobody walks; tokens there that end inside a character have its bytes
-# to go from that state.
+# only whole characters lie that lead back to its state nobody walks.
 #
 # Owns: a row of successors for each state.  Borrows: the trie.
 # Invariant: a successor that is known never changes.
@@ -104,6 +103,7 @@ cdef class Trie:
 cdef enum:
     UNASKED = -1
     WORTHWHILE = 8          # nodes of a subtree for which the characters that lead back are asked for
+    NEVER = 1 << 30
 
 
 cdef struct Known:              # of a state
@@ -158,12 +158,36 @@ cdef class Steps:
         for byte in range(low, high + 1):
             known.row[byte] = after
 
-    def token(self, bytes text):
-        """Return the token of a text, -1 where it is none; of several the highest, as `Vocabulary.by_text`."""
-        cdef int node = self.trie.find(-1, text)
-        if node < 0 or self.trie.nodes[node].first == self.trie.nodes[node + 1].first:
-            return -1
-        return self.trie.ids[self.trie.nodes[node + 1].first - 1]
+    def spelled(self, bytes text):
+        """Return the fewest tokens that spell a text, wide ones first; None: none do.  Cost: 0.2 µs a byte.
+
+        Of tokens of one text the last: in SentencePiece that is the piece, not the byte that stands in for it.
+        """
+        cdef const TrieNode* nodes = self.trie.nodes
+        cdef int count = <int>len(text), at, end, node, stop
+        cdef const unsigned char* data = text
+        cdef int32_t* fewest = <int32_t*>allotted(3 * <size_t>count + 1, sizeof(int32_t))  # from each place on
+        cdef int32_t* token = fewest + count + 1
+        cdef int32_t* behind = token + count                            # where that of the fewest ends
+        found = []
+        try:
+            fewest[count] = 0
+            for at in range(count - 1, -1, -1):
+                fewest[at], node, end = NEVER, self.trie.roots[data[at]], at + 1
+                while node >= 0:
+                    if nodes[node].first < nodes[node + 1].first and fewest[end] < fewest[at]:
+                        fewest[at], token[at], behind[at] = fewest[end] + 1, self.trie.ids[nodes[node + 1].first - 1], end
+                    stop, node = nodes[node].end, node + 1
+                    while end < count and node < stop and nodes[node].byte != data[end]:
+                        node = nodes[node].end
+                    node, end = node if end < count and node < stop else -1, end + 1
+            at = 0
+            while at < count and fewest[at] < NEVER:
+                found.append(token[at])
+                at = behind[at]
+        finally:
+            released(fewest)
+        return found if at == count else None
 
     def after_all(self, int state):
         """Return the state behind each token of the trie, in its order, (tokens,) int32, these states, each with a
@@ -172,6 +196,7 @@ cdef class Steps:
         cdef const TrieNode* nodes = self.trie.nodes
         cdef int32_t* path = <int32_t*>allotted(self.trie.longest + 2, sizeof(int32_t))
         cdef int at = 0, after, end, visited = 0, unfinished = 0
+        cdef bint whole
         found, used = np.zeros(nodes[self.trie.count].first, np.int32), {}
         behind = found
         path[0] = state
@@ -184,9 +209,11 @@ cdef class Steps:
                     at = end
                     continue
                 path[nodes[at].depth] = after
-                if end - at > WORTHWHILE and not self.trie.below[at] & ~self.kinds_of(after):
+                while unfinished < len(self.unfinished) and self.unfinished[unfinished] < nodes[at + 1].first:
+                    unfinished += 1
+                whole = unfinished == len(self.unfinished) or self.unfinished[unfinished] >= nodes[end].first
+                if whole and end - at > WORTHWHILE and not self.trie.below[at] & ~self.kinds_of(after):
                     self.fill(behind, nodes[at].first, nodes[end].first, after, used)
-                    unfinished = self.finish(behind, unfinished, nodes[at + 1].first, nodes[end].first, after, used)
                     at = end
                     continue
                 self.fill(behind, nodes[at].first, nodes[at + 1].first, after, used)
@@ -219,23 +246,6 @@ cdef class Steps:
             kinds = self.returning(state)
             self.known(state).kinds, self.known(state).asked = kinds, True
         return self.known(state).kinds
-
-    cdef int finish(self, int32_t[::1] behind, int at, int first, int last, int state, dict used) except -1:
-        """Put right where those of the tokens [first, last) lead that end inside a character; `at`, returned further
-        on: the first such token that does not stand before them."""
-        cdef int token, byte, after
-        while at < len(self.unfinished) and self.unfinished[at] < last:
-            if self.unfinished[at] >= first:
-                token, after = self.trie.ids[self.unfinished[at]], state
-                byte = self.trie.begins[token + 1] - 1
-                while self.trie.spelled[byte] & 0xC0 == 0x80:
-                    byte -= 1
-                while byte < self.trie.begins[token + 1]:
-                    after = self.after(after, self.trie.spelled[byte])
-                    byte += 1
-                self.fill(behind, self.unfinished[at], self.unfinished[at] + 1, after, used)
-            at += 1
-        return at
 
     def clear(self, uint32_t[::1] bits, const int32_t[::1] behind, states):
         """Clear the bits of the tokens of the trie that lead to some states."""

@@ -550,12 +550,6 @@ class Vocabulary:
         return {text: token for token, text in enumerate(self.tokens) if text is not None}
 
     @cached_property
-    def widths(self) -> list[int]:
-        """The lengths of texts in bytes, each once, descending."""
-        lengths: list[int] = np.flatnonzero(np.bincount(np.diff(self.spelled[0]))).tolist()
-        return [length for length in reversed(lengths) if length]
-
-    @cached_property
     def _widths_by_beginning(self) -> tuple[list[int], Mapping[bytes, int]]:
         """The lengths of texts, descending where they begin alike, and the first bytes of texts, `_BEGINNING` or all
         that they have, → where such lengths begin, times 2^32, and where they end.
