@@ -176,7 +176,8 @@ cdef class Steps:
                 fewest[at], node, end = NEVER, self.trie.roots[data[at]], at + 1
                 while node >= 0:
                     if nodes[node].first < nodes[node + 1].first and fewest[end] < fewest[at]:
-                        fewest[at], token[at], behind[at] = fewest[end] + 1, self.trie.ids[nodes[node + 1].first - 1], end
+                        fewest[at], behind[at] = fewest[end] + 1, end
+                        token[at] = self.trie.ids[nodes[node + 1].first - 1]
                     stop, node = nodes[node].end, node + 1
                     while end < count and node < stop and nodes[node].byte != data[end]:
                         node = nodes[node].end
