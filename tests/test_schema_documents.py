@@ -4,9 +4,12 @@ is compiled.
 
 from __future__ import annotations
 
+import gc
 import json
+import sys
 import tomllib
 from collections import OrderedDict
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -14,9 +17,11 @@ from types import MappingProxyType
 import pytest
 from value_oracle import belongs
 
-from constrained.errors import SchemaError
+from constrained.errors import ConstrainedError, SchemaError
 from constrained.schema.normal.normalise import is_never, normalise
-from constrained.schema.reading.check import load
+from constrained.schema.normal.quick import surely_compilable, surely_satisfiable
+from constrained.schema.reading.check import _survey, load
+from constrained.schema.reading.document import Library
 from constrained.work import MAX_WORK, Budget, metered
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -108,6 +113,47 @@ def test_depth_is_no_limit(wrap):
     conj = load(_nested(wrap, 1000, {"type": "string"}))
     assert normalise(conj)
     assert not is_never(conj)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("word", ["items", "properties", "not", "allOf", "additionalProperties"])
+@pytest.mark.parametrize("inner", [{"type": "string"}, {"type": 1}])
+def test_nesting_is_no_recursion(word, inner):
+    wrap = {"allOf": lambda inner: {word: [inner]}, "properties": lambda inner: {word: {"a": inner}}}
+    schema, library = _nested(wrap.get(word, lambda inner: {word: inner}), 100_000, inner), Library({}, None)
+    with suppress(ConstrainedError):
+        _survey(library, schema, library.add(schema, "", "#", own=True), "#")
+    assert len(library.outer) > 100_000
+    assert not surely_compilable(schema) and surely_satisfiable(schema, {}) in (True, False)
+    while schema:  # what is freed by recursion would end the interpreter
+        schema = schema.pop(word, None) if type(schema) is dict else schema.pop("a", None) if schema else None
+        schema = schema[0] if type(schema) is list else schema.get("a", schema) if type(schema) is dict else None
+
+
+def test_errors_leave_nothing_behind():
+    """What the passes hold when they are broken off goes with them."""
+    wrong = [
+        {"properties": {f"k{number}": {"items": {"type": "string"}} for number in range(50)} | {"z": {"type": 1}}},
+        {"allOf": [{"minLength": -1}] * 9, "$ref": "#/x"}, {"items": {"properties": {"a": 1}}}, {"items": {"pattern": "("}},
+        {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}}, {"required": ["\ud800"], "type": "object"},
+    ]  # fmt: skip
+
+    def all_of_them():
+        for schema in wrong:
+            with suppress(ConstrainedError):
+                conj = load(schema)
+                normalise(conj)
+            with suppress(ConstrainedError), metered(Budget(7)):
+                normalise(load({"type": "object", "properties": {"a": {}, "b": {"type": "null"}}}))
+
+    for _ in range(20):
+        all_of_them()
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(100):
+        all_of_them()
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 200
 
 
 def test_deep_constants_and_long_chains_of_references():
