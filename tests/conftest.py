@@ -8,8 +8,10 @@ import importlib.util
 import os
 import random
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -51,20 +53,22 @@ OF_FORMATS = {f"test_{name}" for name in (
 OF_MODELS = {"test_notebooks", "test_docs", "test_readme", "test_cli_files", "test_stored", "test_vocabulary_files"}
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Of a test that is ``sampled(n)`` every n-th row runs, of each test others; the rest by ``make exhaustive``."""
-    mark = item.get_closest_marker("sampled")
-    if mark is not None and (crc32(item.originalname.encode()) + sum(item.callspec.indices.values())) % mark.args[0]:
-        item.add_marker(pytest.mark.exhaustive)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Of a test that is ``sampled(n)`` one row in n stays, of each test others; `make exhaustive` runs the rest.
 
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first of two workers begins with the formats, the second with the models, each with what only it imports.
-
+    The first of two workers begins with the formats, the second with the models, each with what only it imports.
     Workers begin with a half of the tests each, and whoever is done takes from the end of the other's: there lie those
     that need neither.
     """
+    rows = defaultdict[Any, list[pytest.Item]](list)
+    for item in items:
+        if (mark := item.get_closest_marker("sampled")) is not None:
+            rows[item.function, mark.args[0]].append(item)
+    for (_, count), found in rows.items():
+        for item in sorted(found, key=lambda item: crc32(item.nodeid.encode()))[-(-len(found) // count) :]:
+            item.add_marker(pytest.mark.exhaustive)
+    yield
     formats = [item for item in items if item.path.stem in OF_FORMATS]
     models = [item for item in items if item.path.parent.name == "hosts" or item.path.stem in OF_MODELS]
     grouped = {*formats, *models}

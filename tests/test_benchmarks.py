@@ -40,7 +40,7 @@ def what_was_there_before():
     gc.freeze()
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("format", ChatFormat.names())
 def test_the_law_holds_on_a_sample(format):
     chat, vocabulary = ChatFormat.load(format), vocabularies.embedded()
@@ -50,6 +50,7 @@ def test_the_law_holds_on_a_sample(format):
         assert (tally.positions, tally.mismatches) == (25, 0), tally.example
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", ["llama3", "mistral"])
 def test_the_law_holds_on_real_vocabularies(vocabulary):
@@ -86,7 +87,7 @@ def writer():
     return always_valid.Writer(seed=1)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("format", ChatFormat.names())
 def test_what_a_random_model_finishes_is_valid(format, writer, monkeypatch):
     monkeypatch.setattr(writer, "_random", random.Random(1))  # each format gets the same prompts

@@ -38,6 +38,7 @@ def _bytewise() -> c.Vocabulary:
     return c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<stop>": 256}, stop=[256], size=257)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("texts", [[], [b"0," * 300, b"1" * 4000, b'",']], ids=["bytes", "huge tokens"])
 @pytest.mark.parametrize("item", _DISTINCT.values(), ids=_DISTINCT.keys())
 def test_a_thousand_distinct_items_are_a_third_of_the_work_of_a_constraint(item, texts):
@@ -172,6 +173,7 @@ class _Alone(Ways):
         return False
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("surface", ["json", "python"])
 @pytest.mark.parametrize("item", _SHARED.values(), ids=_SHARED.keys())
 def test_ways_that_distinct_objects_share_are_as_short_as_their_own(item, surface):
@@ -348,6 +350,7 @@ def test_of_many_items_a_way_that_looking_ahead_finds_is_no_shorter_than_what_is
             assert exact <= known.length(looked) <= exact + 4, text[:end]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("many", [65, 100, 120])
 @pytest.mark.parametrize("item", ["records", "lists"])
 def test_of_many_items_each_budget_is_enough_for_a_word(item, many):

@@ -44,6 +44,7 @@ def kernels(schema: object, vocabulary: Vocabulary) -> list[tuple[object, int]]:
     return [compile(grammar, vocabulary, kernel=kernel).place() for kernel in ("compiled", "plain")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", VOCABULARIES)
 @pytest.mark.parametrize(
     "schema",
@@ -72,6 +73,7 @@ def test_every_level_is_that_of_a_walk(name, schema):
     assert_kernels_agree(vocabulary, kernels(schema, vocabulary), 12, seed=0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_what_leaves_texts_is_noted_of_each_place(name):
     vocabulary = VOCABULARIES[name]

@@ -101,6 +101,7 @@ def test_what_is_counted_down_to_is_what_a_schema_names():
     assert inspection.edges(kernel, position)["language"].counted[1:] == (0, 4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("texts", [["été", "日本", "日", "🎉", "a", "\\u2028"], ["é"], ["\u3042", "\u3043x", "ab"]])
 @pytest.mark.parametrize("surface", ["json", "python"])
 @pytest.mark.parametrize("spelling", ["any", "canonical"])

@@ -40,7 +40,7 @@ class Printing(Tokenizer):
         return text + self._begun * add_generation_prompt
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if "template" in row])
 def test_a_template_tells_its_format(name):
     tokenizer = Printing(name)

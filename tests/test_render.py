@@ -245,6 +245,7 @@ def test_a_conversation_of_another_interface_is_rendered_in_every_format(name):
         assert begun == chat.render_text(OPENAI, open_ended=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_prompt_may_begin_a_thought_or_leave_it_out(name):
     """What is rendered is what a turn that `grammar` generates and `parse` reads goes on from."""

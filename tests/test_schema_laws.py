@@ -341,6 +341,7 @@ def test_kernels_have_the_same_masks():
     assert compared > 30
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "schema",
     [

@@ -239,6 +239,7 @@ def masks(
     return taken, found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(map(str, options.values())) or "json")
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_together_as_apart(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,6 +265,7 @@ def instances(seed: int) -> Iterator[Any]:
         }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", OPTIONS[:1] + OPTIONS[3:4], ids=("any order", "in order"))
 @pytest.mark.parametrize("name", CONDITIONAL)
 def test_conditionals_together_as_one_at_a_time(

@@ -131,7 +131,6 @@ def _messages(chat, text="Be brief."):
     return [*system, Message("Hi", role="user"), Message("Hello!")]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "told"), TOLD, ids=[name for name, _ in TOLD])
 def test_tools_are_told_of_once(name, told):
     chat = ChatFormat.load(name)

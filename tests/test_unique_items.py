@@ -236,6 +236,7 @@ def test_arrays_are_accepted_as_jsonschema_validates_them(name):
         assert accepts(schema, spelled(value, picks)) is valid, value
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("surface", ["json", "python"])
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_walks_end_in_valid_arrays(name, surface):
@@ -260,6 +261,7 @@ def test_walks_end_in_valid_arrays(name, surface):
     assert complete or name in ("all the bits",)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_kernels_agree_and_masks_are_what_is_accepted(name):
     for seed, vocabulary in enumerate((hard_vocabulary(pairs=40), separating_vocabulary(700))):

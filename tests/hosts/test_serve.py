@@ -153,8 +153,9 @@ KEPT = {
 }  # fmt: skip
 
 
-@BOTH
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize(("served", "name"), [
+    *(("hermes", name) for name in KEPT), *(("pythonic", name) for name in ("auto", "several calls", "tools or schema", "few tokens")),
+], indirect=["served"], scope="module")
 def test_what_is_asked_is_kept(client, name):
     """Also where it is streamed: the deltas add up to the answer that the same seed gives whole, with its reason and usage."""
     options, holds = KEPT[name]
