@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
 
+import jsonschema
 import pytest
 
 from constrained.machine import Language
 from constrained.schema import number_texts
+from constrained.schema.normal.normalise import normalise
 from constrained.schema.number_sets import decimal_text, normal, whole_number
 from constrained.schema.number_texts import (
     CANONICAL_NUMBERS,
@@ -26,6 +28,7 @@ from constrained.schema.number_texts import (
     canonical_text,
     number_language,
 )
+from constrained.schema.reading.check import load
 from constrained.schema.values import NumberRange
 
 SKELETONS = {
@@ -450,3 +453,16 @@ def test_states_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.Mo
         state = run(language, text)
         assert (state is not None and state.accepts) == any(holds(numbers, value) for numbers in ranges), text
     number_language.cache_clear()
+
+
+@pytest.mark.parametrize(("schema", "sets"), [
+    ({"not": {"anyOf": [{"multipleOf": step} for step in (2, 6.5, 5, 7, 11, 37)]}}, 1),
+    ({"oneOf": [{"multipleOf": step} for step in (2, 3, 7.5, 11)]}, 4),
+    ({"type": "integer", "not": {"anyOf": [{"multipleOf": step} for step in (2, 6, 6.5, 13)]}}, 1),
+])
+def test_sets_of_multiples_do_not_multiply(schema, sets):
+    numbers = normalise(load({"type": "number", **schema})).numbers
+    assert len(numbers) == sets
+    allows = jsonschema.Draft202012Validator({"type": "number", **schema}).is_valid
+    for value in (*range(-200, 200), 6.5, -19.5, 7.5, 37.5, 0.5):
+        assert any(holds(one, Fraction(str(value))) for one in numbers) == allows(value), value

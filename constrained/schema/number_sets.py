@@ -223,19 +223,22 @@ def normal(numbers: NumberRange) -> NumberRange | None:
             high, high_open = count * grid, False
     if low is not None and high is not None and (low > high or low == high and (low_open or high_open)):
         return None
-    found = NumberRange(
-        integer,
-        low,
-        low_open,
-        high,
-        high_open,
-        () if step is None else (step,),
-        tuple(sorted(set(numbers.not_multiples))),
-        numbers.plain,
-    )
+    holes = _holes(numbers.not_multiples, integer, grid)
+    steps = () if step is None else (step,)
+    found = NumberRange(integer, low, low_open, high, high_open, steps, holes, numbers.plain)
     if low is not None and low == high:
         return constant(low, plain=found.plain) if contains(found, low) else None
     return found if grid is None or _has_member(found, grid) else None
+
+
+def _holes(steps: Collection[Fraction], integer: bool | None, grid: Fraction | None) -> tuple[Fraction, ...]:
+    """Return what multiples of a grid are not multiples of: what lies on it, without multiples of others."""
+    found: list[Fraction] = []
+    for step in sorted({common((step, grid)) or step for step in steps} if grid is not None else set(steps)):
+        whole = integer is False and step.denominator == 1
+        if not whole and not any(_divides(other, step) for other in found):
+            found.append(step)
+    return tuple(found)
 
 
 def common(steps: Iterable[Fraction]) -> Fraction | None:
@@ -381,7 +384,7 @@ def _outside(one: NumberRange) -> Numbers:
     if one.high is not None:
         found.append(NumberRange(low=one.high, low_open=not one.high_open))
     inside = (one.low, one.low_open, one.high, one.high_open)
-    if one.integer is not None:
+    if one.integer is not None and not (one.integer and one.multiples):  # multiples of whole steps are whole
         found.append(NumberRange(not one.integer, *inside))
     found += [NumberRange(None, *inside, not_multiples=(step,)) for step in one.multiples]
     found += [NumberRange(None, *inside, multiples=(step,)) for step in one.not_multiples]
