@@ -212,7 +212,7 @@ def _intersect(expr: Expr) -> RawEdges:
         rest = repeat(ANY, max(0, least - 1), None if most == INFINITE else most - 1)
         edges = _of(other)
         spend(len(edges) >> 1)
-        following = {target: _bounded(target, rest) for _, _, target in edges}
+        following = {target: _bounded(target, rest) for target in dict.fromkeys([edge[2] for edge in edges])}
         bounded = [(low, high, following[target]) for low, high, target in edges]
         return joined([edge for edge in bounded if edge[2] is not NEVER])
     but = _but(expr)
