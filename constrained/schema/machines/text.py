@@ -98,8 +98,8 @@ def _may_be_few(language: Expr, few: int) -> bool:
 
 @cached(4096)
 def never_runs_dry(language: Expr) -> bool:
-    """Say whether infinitely many texts follow every prefix; decided for languages of few states, and for those that
-    every text is the start of a text of, otherwise "no".
+    """Say whether infinitely many texts follow every prefix, as no text is the last one; decided for languages of few
+    states, and for those that every text is the start of a text of, otherwise "no".
     """
     if language.universal:
         return True
@@ -114,14 +114,12 @@ def never_runs_dry(language: Expr) -> bool:
 def _never_runs_dry(language: Expr) -> bool:
     seen, queue = {language}, [language]
     for state in queue:
-        if is_finite(state):
+        edges = state.edges()
+        targets = dict.fromkeys([target for _, _, target in edges if target not in seen])
+        if not edges or len(queue) + len(targets) > _MOST_STATES:
             return False
-        for _, _, target in state.edges():
-            if target not in seen:
-                seen.add(target)
-                queue.append(target)
-        if len(queue) > _MOST_STATES:
-            return False
+        seen.update(targets)
+        queue += targets
     return True
 
 
@@ -136,7 +134,11 @@ def is_endless(language: Any) -> bool:
 
 def cut(language: Expr, used: Collection[str]) -> Expr | None:
     """Return the language without some texts, None if nothing is left."""
-    left = intersect(language, complement(literals(sorted(used)))) if used else language
+    if language.literal_set is not None:
+        spend(len(language.literal_set.texts) >> 4)
+        left = literals(set(language.literal_set.members()).difference(used))
+    else:
+        left = intersect(language, complement(literals(sorted(used)))) if used else language
     return None if is_empty(left) else left
 
 

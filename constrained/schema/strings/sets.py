@@ -161,6 +161,9 @@ def listed(language: Expr, limit: int) -> list[str] | None:
     >>> listed(regex.parse_ecma("^[ab]c?$"), 4)
     ['a', 'ac', 'b', 'bc']
     """
+    if language.literal_set is not None:
+        few = language.literal_set.members()
+        return few if len(few) <= limit else None
     if not regex.is_finite(language):
         return None
     found: list[str] = []
