@@ -23,7 +23,7 @@ from constrained.schema.by_content import Recent, content_of, values_of
 from constrained.schema.conflict import conflict
 from constrained.schema.limits import needs_survey, survey, widen
 from constrained.schema.machines.value import Values
-from constrained.schema.normal.normalise import is_never
+from constrained.schema.normal.normalise import is_live
 from constrained.schema.profiles import PROFILES, bounded_numbers, loadable_formats
 from constrained.schema.reading.check import load
 from constrained.schema.reading.document import NOTHING, located, pointer_of
@@ -192,7 +192,7 @@ def embed(
     found = None if key is None else _recent.get(key)
     if found is None:
         own = copy is not None and unsupported == "raise"  # what is widened is read several times
-        made = _made(copy if own else schema, _options(*written, tags, *further), documents, key, own=own)
+        made = EmbeddedSchema(copy if own else schema, _options(*written, tags, *further), documents, key, own=own)
         found = made if key is None else _recent.put(key, made)
     if found.notes:
         report(found.notes, strict=strict)
@@ -204,15 +204,6 @@ def _check_documents(documents: object) -> None:
     if not isinstance(documents, Mapping):
         example = 'documents={"https://…": {…}}'
         raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
-
-
-def _made(schema: Any, *given: Any, own: bool) -> EmbeddedSchema:
-    """Return the machine of a schema that is not known; errors as of `embed`."""
-    try:
-        return EmbeddedSchema(schema, *given, own=own)
-    except RecursionError as error:
-        at = place() or "#"
-        raise LimitExceeded("the schema nests too deeply", where=at, instead="flatten it, or use $ref") from error
 
 
 def _is_layout(whitespace: Any) -> bool:
@@ -277,6 +268,9 @@ class EmbeddedSchema:
             self._read(schema, documents, own=own)
         except LimitExceeded as error:
             raise located(error, "#") from None
+        except RecursionError as error:
+            at = place() or "#"
+            raise LimitExceeded("the schema nests too deeply", where=at, instead="flatten it, or use $ref") from error
         finally:
             thread.budget = outer
         self.weight = EMPTY_BYTES + UNIT_BYTES * (before - budget.left)  # of what is kept of the document
@@ -296,7 +290,7 @@ class EmbeddedSchema:
                 self.notes, library.unknown = notes_of(library.unknown), []  # nobody else asks
             if options.closed:
                 self.notes += undescribed(library, library.resources[""])
-        if is_never(self._conj):
+        if not is_live(self._conj):
             raise conflict(self._conj)
         if self._outer is not None:
             _CHECKS[options.surface](self._conj)

@@ -21,7 +21,7 @@ from constrained.schema.normal.plans import plan_of
 from constrained.schema.normal.quick import surely_satisfiable
 from constrained.schema.normal.satisfiable import Ask, is_live_array, is_live_object
 from constrained.schema.normal.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR
-from constrained.schema.reading.document import NOTHING, Document, Node, located, ordered, pointer_of
+from constrained.schema.reading.document import NOTHING, Document, located, ordered, pointer_of
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
@@ -55,30 +55,21 @@ def normalise(conj: Conj) -> Value:
     return found
 
 
-def _settled(conj: Conj) -> bool:
-    """Return whether a conjunction has a value, however long it takes to find out."""
-    document = next(iter(conj)).node.document
-    with document.lock:
-        try:
-            return _decide(conj, document)
-        except LimitExceeded as error:
-            raise located(error, pointer_of(conj)) from None
-
-
 def is_live(conj: Conj) -> bool:
-    """Return whether some value belongs to a conjunction; errors as of `normalise`."""
+    """Return whether some value belongs to a conjunction, however long it takes to find out; errors as of
+    `normalise`.
+    """
     if not conj:
         return True
-    signed = next(iter(conj))
-    node = signed.node
-    live = node.document.live
-    known = live.get(conj)
-    if known is not None:
-        return known
-    if len(conj) == 1 and signed.positive and _is_surely_live(node):
-        live[conj] = True
-        return True
-    return _settled(conj)
+    document = next(iter(conj)).node.document
+    known = _at_a_glance(conj, document.live)
+    if known is None:
+        with document.lock:
+            try:
+                known = _decide(conj, document)
+            except LimitExceeded as error:
+                raise located(error, pointer_of(conj)) from None
+    return known
 
 
 def is_never(conj: Conj) -> bool:
@@ -130,11 +121,6 @@ def _is_nothing(conj: Conj) -> bool:
     return conj == NOTHING
 
 
-def _is_surely_live(node: Node) -> bool:
-    """Return True if a look at the keywords shows a value; nodes of unions have none."""
-    return bool(node.schema) and surely_satisfiable(node.schema, node.document.library.targets)
-
-
 def _pruned(conj: Conj, raw: Value) -> Value:
     """Return the value with live shapes only, and only live obligations in their clauses."""
     array_shapes, shapes = raw.arrays, raw.objects
@@ -175,7 +161,8 @@ def _at_a_glance(conj: Conj, live: dict[Conj, bool]) -> bool | None:
     known = live.get(conj)
     if known is None and len(conj) == 1:
         (signed,) = conj
-        if signed.positive and _is_surely_live(signed.node):
+        node = signed.node  # of a union, it has no schema
+        if signed.positive and node.schema and surely_satisfiable(node.schema, node.document.library.targets):
             known = live[conj] = True
     return known
 
