@@ -21,7 +21,7 @@ from constrained.once import once
 from constrained.python_types import is_python_type, schema_of, schema_of_callable
 from constrained.schema.by_content import Recent, content_of, values_of
 from constrained.schema.conflict import conflict
-from constrained.schema.limits import needs_survey, survey, widen
+from constrained.schema.limits import survey, widen
 from constrained.schema.machines.value import Values
 from constrained.schema.normal.normalise import is_live
 from constrained.schema.profiles import PROFILES, bounded_numbers, loadable_formats
@@ -310,7 +310,7 @@ class EmbeddedSchema:
             check_quoted(schema, self.options.quote, self.options.avoid)
         formats = "assert" if self.options.formats == "loadable" else self.options.formats
         conj = load(schema, remotes=documents, formats=formats, closed=self.options.closed, own=own)
-        self._heavy = survey(conj, self._values) if needs_survey(conj) else ()
+        self._heavy = survey(conj, self._values)
         return conj
 
     @property

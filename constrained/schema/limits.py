@@ -46,7 +46,6 @@ from constrained.schema.values import (
 )
 from constrained.work import spend
 
-_SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
 _NOT_MONOTONE = named(lambda keyword: not keyword.monotone)
 _IN_PLACE = applying(Applies.AS_PART, Applies.AS_BRANCH) + applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
 _MOST_COMBINED = 5  # conditions on one part, of which all combinations are looked at
@@ -75,39 +74,6 @@ _SUSPECTS = (
 )
 
 
-def needs_survey(conj: Conj) -> bool:
-    """Say whether some keyword of a document may be out of reach: a guess from the keywords alone that errs on the side
-    of "yes".
-    """
-    for signed in conj:
-        library = signed.node.document.library
-        if library.risky or library.doubtful and _is_doubtful(library):
-            return True
-    return False
-
-
-def _is_doubtful(library: Library) -> bool:
-    return library.negating or any(
-        schema.get("uniqueItems") is True and not _lists_scalars(schema, library) for schema in library.doubtful
-    )
-
-
-def _lists_scalars(schema: dict[str, Any], library: Library) -> bool:
-    """Say whether the keywords of an array schema themselves show that its items are scalars."""
-    items: Any = schema.get("items")
-    if "prefixItems" in schema:
-        return False
-    target = library.targets.get((id(items), "$ref"))
-    if target is not None:
-        items = target.schema
-    if not isinstance(items, dict):
-        return False
-    if "enum" in items and isinstance(items["enum"], list):
-        return not any(isinstance(value, (list, dict)) for value in items["enum"])
-    types = items.get("type")
-    return bool(types) and _SCALAR_TYPES.issuperset(types if isinstance(types, list) else [types])
-
-
 def leading(library: Library, schemas: Iterable[Any]) -> set[int]:
     """Return the ids of the schemas that contain one of some schemas, or refer to what contains one.
 
@@ -133,13 +99,15 @@ def leading(library: Library, schemas: Iterable[Any]) -> set[int]:
 
 
 def survey(conj: Conj, values: Values) -> tuple[Conj, ...]:
-    """Normalise what a value of a conjunction can contain, as far as it leads to something risky or doubtful; return
-    what looks like much work to read, outermost first.
+    """Normalise what a value of a conjunction can contain, as far as it leads to something risky; return what looks
+    like much work to read, outermost first.
 
     Raises: UnsupportedSchema: some of it cannot be compiled.
     """
-    library = next(iter(conj)).node.document.library
-    above = leading(library, (*library.doubtful, *library.risky))
+    library = next(iter(conj)).node.document.library if conj else None
+    if library is None or not library.risky:
+        return ()
+    above = leading(library, library.risky)
 
     def leads(part: Conj) -> bool:
         return library.dynamic or any(not signed.node.schema or id(signed.node.schema) in above for signed in part)

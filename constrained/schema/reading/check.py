@@ -38,18 +38,16 @@ from constrained.work import spend
 
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _RISKY = named(lambda keyword: keyword.risky)
-_NEGATING = named(lambda keyword: keyword.negating)
 _SPECIAL = _NAMING.union(_RISKY, REFERRING)
 _PORTION = 200  # units that are spent at once
 _PATTERNS = ("pattern", "patternProperties")
-_DOUBTFUL = frozenset({"uniqueItems", "format"})
 _REQUIRING = ("dependentRequired", "dependencies")
 _MANY = 100  # keys that require others, arrays and objects that are listed: more are risky, see `Library`
 _LARGE_FORMATS = frozenset({"idn-hostname", "regex"})
 MANY_BITS = 300  # of a number
 _COUNTS = named(lambda keyword: keyword.counts)
 _NUMERIC = named(lambda keyword: keyword.measures)
-_LOOKED_AT = _NUMERIC | _DOUBTFUL | frozenset((*_PATTERNS, *_REQUIRING, "required"))
+_LOOKED_AT = _NUMERIC | frozenset((*_PATTERNS, *_REQUIRING, "required", "uniqueItems", "format"))
 _ONLY_STR = frozenset({str})
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")  # SPEC: RFC 6901 §4
 MOST_COUNTED = (1 << 31) - 1  # characters, items or keys: more than any text has
@@ -136,7 +134,6 @@ def _entered(
         resource = library.enter(schema, resource, where)
     if not _RISKY.isdisjoint(schema):
         library.risky.append(schema)
-        library.negating |= not _NEGATING.isdisjoint(schema)
     entries: Iterable[tuple[str, Any]] = schema.items()
     for keyword in REFERRING:
         if keyword in schema and keyword in resource.dialect.rules:
@@ -161,14 +158,12 @@ def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: 
     elif keyword == "required":
         described = schema.get("properties")
         library.undescribed |= type(described) is not dict or any(key not in described for key in value)
-    elif value is True and not _allows_lists(schema):
-        return
-    elif value is True or value in INEXACT:
+    elif keyword == "uniqueItems":
+        library.risky += (schema,) if value and _allows_lists(schema) else ()
+    elif value in INEXACT:
         library.risky += (schema,) if value in _LARGE_FORMATS else ()
-        library.doubtful.append(schema)
-        if keyword == "format":
-            library.inexact.append((pointer((where, keyword)), value))
-    elif keyword == "format" and value not in KNOWN:
+        library.inexact.append((pointer((where, keyword)), value))
+    elif value not in KNOWN:
         library.unknown.append((f"format:{value}", where, dialect))
 
 

@@ -161,11 +161,8 @@ class Library:
     outer: dict[int, int] = field(default_factory=dict)
     further_outer: list[tuple[int, int]] = field(default_factory=list)  # the same of those that stand in several
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
-    # schemas that may be out of reach, see `schema.limits`
-    doubtful: list[dict[str, Any]] = field(default_factory=list)
     # schemas whose normal form may be out of bounds, or much work to read, see `schema.limits`
     risky: list[dict[str, Any]] = field(default_factory=list)
-    negating: bool = False  # some need complements of others
     # pointers and values of `format` whose language is not exact
     inexact: list[tuple[str, str]] = field(default_factory=list)
     unknown: list[tuple[str, Where, Dialect]] = field(default_factory=list)  # words without a meaning, see `notes`

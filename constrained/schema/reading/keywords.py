@@ -86,7 +86,6 @@ class Keyword(NamedTuple):
     describes: bool = False  # takes part in the description of the same value
     demanding: bool = False  # may refuse the empty object, array or string, or some number
     risky: bool = False  # its normal form may be out of bounds, so that it is made before anything is generated
-    negating: bool = False  # needs complements of its subschemas
     monotone: bool = True  # taking something out of its subschemas never narrows the whole
     instead: str = ""  # how this draft says what others say with another value
 
@@ -174,7 +173,7 @@ def _named_schemas(name: str, applies: Applies, **more: Any) -> Keyword:
 
 _CORE, _APPLICATOR, _UNEVALUATED = KeywordGroup.CORE, KeywordGroup.APPLICATOR, KeywordGroup.UNEVALUATED
 _TYPE_NAMES = '", "'.join(TYPES)
-_NARROWING: dict[str, Any] = {"risky": True, "negating": True, "monotone": False}
+_NARROWING: dict[str, Any] = {"risky": True, "monotone": False}
 _REST: dict[str, Any] = {"applies": Applies.INSIDE, "rest": True}
 
 KEYWORDS: tuple[Keyword, ...] = (
@@ -228,9 +227,7 @@ KEYWORDS: tuple[Keyword, ...] = (
         "dependencies", "an object of schemas or lists of strings", _are_dependencies, KeywordGroup.NONE,
         Holds.SCHEMA_OR_STRINGS_MAP, Applies.AS_CONDITION, about="object", until=7, describes=True, risky=True,
     ),
-    _named_schemas(
-        "dependentSchemas", Applies.AS_CONDITION, about="object", since=2019, describes=True, risky=True, negating=True
-    ),
+    _named_schemas("dependentSchemas", Applies.AS_CONDITION, about="object", since=2019, describes=True, risky=True),
     _count("minProperties", "object", demanding=True),
     _count("maxProperties", "object"),
     _schemas("allOf", Applies.AS_PART, describes=True, demanding=True, risky=True),
