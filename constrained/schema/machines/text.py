@@ -134,11 +134,12 @@ def is_endless(language: Any) -> bool:
 
 def cut(language: Expr, used: Collection[str]) -> Expr | None:
     """Return the language without some texts, None if nothing is left."""
-    if language.literal_set is not None:
+    left = language  # the same one where nothing is cut, as its masks are known
+    if used and language.literal_set is not None:
         spend(len(language.literal_set.texts) >> 4)
         left = literals(set(language.literal_set.members()).difference(used))
-    else:
-        left = intersect(language, complement(literals(sorted(used)))) if used else language
+    elif used:
+        left = intersect(language, complement(literals(sorted(used))))
     return None if is_empty(left) else left
 
 
