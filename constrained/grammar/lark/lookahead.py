@@ -307,7 +307,7 @@ class Demands:
         self.every = self._demand([(True, dict.fromkeys(alphabet.points, 0))])
 
     def _demand(self, rows: Rows) -> Demand:
-        spend(4 * len(rows))  # 300 bytes each are kept
+        spend(2 * len(rows))
         key = hashlib.sha256()
         for row in rows:
             key.update(repr(row).encode())
