@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -189,22 +190,19 @@ def atoms(text: str) -> list[str]:
     return _ATOM.findall(text)
 
 
-def common_start(one: str, other: str) -> str:
-    found = ""
-    for mine, theirs in zip(atoms(one), atoms(other), strict=False):
-        if mine != theirs:
-            break
-        found += mine
-    return found
+def _shared(one: Iterable[str], other: Iterable[str]) -> list[str]:
+    pairs = zip(one, other, strict=False)
+    return [mine for mine, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
 
 
-def common_end(one: str, other: str) -> str:
-    found = ""
-    for mine, theirs in zip(reversed(atoms(one)), reversed(atoms(other)), strict=False):
-        if mine != theirs:
-            break
-        found = mine + found
-    return found
+def common_start(one: str, other: str, atom: re.Pattern[str] = _ATOM) -> str:
+    """Return the pieces with which two texts begin."""
+    return "".join(_shared(atom.findall(one), atom.findall(other)))
+
+
+def common_end(one: str, other: str, atom: re.Pattern[str] = _ATOM) -> str:
+    """Return the pieces with which two texts end."""
+    return "".join(_shared(reversed(atom.findall(one)), reversed(atom.findall(other)))[::-1])
 
 
 def without_start(text: str, start: str, because: str, messages: Any = ()) -> str:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
+
+from constrained.deriving.probes import common_end, common_start
 
 from constrained.errors import ConstrainedError, UnsupportedExport
 from constrained.formats.message import Message, ToolCall
@@ -93,7 +94,7 @@ class _Probing:
             told, begun = (self.chat.render_text(asked, add_generation_prompt=on, prompt="") for on in (False, True))
         except ConstrainedError:
             raise self.refused("nothing says where a turn begins") from None
-        return begun.removeprefix(self.shared_start(told, begun)) or self.token.findall(begun)[-1]
+        return begun.removeprefix(common_start(told, begun, self.token)) or self.token.findall(begun)[-1]
 
     # -- regions ---------------------------------------------------------------------------------------------------
 
@@ -160,8 +161,9 @@ class _Probing:
 
     def named(self, text: str, quote: str | None) -> dict[str, Any]:
         """Return the region of calls whose names stand before an object of arguments."""
+        objects = [found.span() for found in re.finditer(r"\{[^{}]*\}", text)]
         spans = [
-            next((start, end) for start, end in _objects(text) if start >= text.index(name))
+            next((start, end) for start, end in objects if start >= text.index(name))
             for name in _NAMES
             if name in text
         ]
@@ -175,7 +177,7 @@ class _Probing:
         keys, values = ([text.index(each, names[0]) for each in both] for both in (_KEYS, _VALUES))
         between, tail = text[values[0] + 3 : keys[1]], text[values[1] + 3 :]
         opening = self.shared_end(text[names[0] : keys[0]], between)
-        closing = self.shared_start(between.removesuffix(opening), tail)
+        closing = common_start(between.removesuffix(opening), tail, self.token)
         middles = [text[keys[0] + 3 : values[0]]]
         for schema, value in _OTHERS:
             other = self.called({_KEYS[0]: value, _KEYS[1]: _VALUES[1]}, schema) or ""
@@ -216,7 +218,7 @@ class _Probing:
         else:
             ((between, tail),) = behind
             opening = self.shared_end(before, between.rstrip() if before == before.rstrip() else between)
-            closing = self.shared_start(between.removesuffix(opening), tail)
+            closing = common_start(between.removesuffix(opening), tail, self.token)
             around, end = before.removesuffix(opening), tail.removeprefix(closing)
         if not opening.strip():
             raise self.refused("nothing but its JSON tells a call from an answer")
@@ -230,15 +232,9 @@ class _Probing:
 
     def shared_end(self, one: str, other: str) -> str:
         """Return the tokens with which two texts end, from the first that opens something."""
-        pairs = zip(reversed(self.token.findall(one)), reversed(self.token.findall(other)), strict=False)
-        shared = [mine for mine, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)][::-1]
+        shared = self.token.findall(common_end(one, other, self.token))
         first = next((at for at, token in enumerate(shared) if len(token) > 1), 0)
         return "".join(shared[first:])
-
-    def shared_start(self, one: str, other: str) -> str:
-        """Return the tokens with which two texts begin."""
-        pairs = zip(self.token.findall(one), self.token.findall(other), strict=False)
-        return "".join(mine for mine, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     def refused(self, because: str) -> UnsupportedExport:
         return UnsupportedExport(
@@ -261,12 +257,6 @@ def _decoded(text: str) -> Iterator[tuple[int, Any, int]]:
                 at = end
                 continue
         at += 1
-
-
-def _objects(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where objects of texts stand in a text."""
-    for found in re.finditer(r"\{[^{}]*\}", text):
-        yield found.span()
 
 
 def pattern_of(text: str) -> str:
