@@ -143,8 +143,11 @@ def _needed(node: Node) -> list[str]:
 
 def _refers(value: Any) -> bool:
     """Say whether there is a reference somewhere in a schema."""
-    todo = [value]
+    todo, seen = [value], set[int]()  # a value of Python may hold itself
     for part in todo:
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
         if isinstance(part, dict):
             if not part.keys().isdisjoint(REFERRING):
                 return True
