@@ -12,6 +12,7 @@ from machines import nested_values
 from reference import ReferenceKernel
 
 import constrained as c
+from constrained.engine.memory import registry
 from constrained.engine.plain import PlainKernel
 from constrained.machine import MarkerSafe, Quoting
 
@@ -86,6 +87,21 @@ def test_kernels_agree_on_counted_characters(characters, counts):
         assert_kernels_agree(vocabulary, places, 7, 3)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_kernels_agree_on_words_beside_words(seed):
+    """Words, keywords and numbers without anything between, over so many tokens that most is put off below nodes."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    words = ["".join(letters) for size in range(4) for letters in product("abdo1é", repeat=size)]
+    tokens = {first + word + last for first in ("", " ", "(", "a b") for word in words for last in ("", "(", ".")} - {""}
+    vocabulary = c.Vocabulary([token.encode() for token in sorted(tokens)], special={"<end>": len(tokens)}, stop=[len(tokens)])
+    grammar = c.Grammar.from_lark(
+        'start: ("do" "(" start ")" | WORD "."? NUMBER? | WORD "(" WORD? | OTHER)*\n'
+        "WORD: /[a-c][a-z0-9]*/\nOTHER: /[do]é*b?/\nNUMBER: /1+/\n%ignore / +/"
+    )
+    places = [c.compile(grammar, vocabulary, kernel=kind).place() for kind in ("plain", "compiled")]
+    assert_kernels_agree(vocabulary, places, 6, seed)
+
+
 def test_what_is_counted_down_to_is_what_a_schema_names():
     """Two bounds on one text share the languages of all its rests, whichever is met first; a mask makes none."""
     inspection = pytest.importorskip("constrained.engine.kernel._kernel")
@@ -99,6 +115,17 @@ def test_what_is_counted_down_to_is_what_a_schema_names():
     assert again is kernel and kernel.sizes()["languages"] == known
     assert [position] == [place for place, _ in inspection.configurations(kernel, end)]
     assert inspection.edges(kernel, position)["language"].counted[1:] == (0, 4)
+
+
+def test_a_large_kernel_is_joined_where_it_knows_the_grammar(monkeypatch):
+    """A text that was read before is the same grammar, which finds its masks; any other begins a kernel of its own."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    monkeypatch.setattr(registry, "YOUNG_BYTES", 0)
+    vocabulary = hard_vocabulary()
+    (first, _), (other, _), (again, _) = (
+        c.compile(c.Grammar.from_lark(f'start: "{word}"+'), vocabulary).place() for word in ("a", "b", "b")
+    )
+    assert first is not other and other is again
 
 
 @pytest.mark.sampled(2)
