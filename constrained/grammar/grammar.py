@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import constrained.grammar.compose as compose
 from constrained.caches import cached
@@ -266,8 +266,11 @@ class Grammar(Productions):
         return found()
 
 
+Kind = TypeVar("Kind", bound=Grammar)
+
+
 @cached(32, 200_000)
-def _of_text(kind: Any, text: str, start: str) -> Any:
+def _of_text(kind: type[Kind], text: str, start: str) -> Kind:
     """Return the grammar of a Lark text that is given nothing else."""
     from constrained.grammar.lark.reader import read
 
