@@ -1,4 +1,4 @@
-"""The table of nodes: of one key there is one node as long as somebody holds it, and nobody has to count who does.
+"""A hash-consing table with generational eviction: of one key there is one node as long as somebody holds it.
 
       node(key) ──▶ recent ──forget──▶ old ──forget──▶ leaving ──┬──▶ nothing, if only the table held it
                       ▲                 │                 │      └──▶ held, weakly, as long as somebody else does
@@ -67,9 +67,9 @@ class Table(Generic[Interned]):
 
         A key is hashed each time that it is looked for, so nothing is looked for in a table without nodes.
         """
-        found = (self._old and self._old.get(key)) or (self._leaving and self._leaving.get(key))
-        if found:
-            return found
+        holder_of_key = (self._old and self._old.get(key)) or (self._leaving and self._leaving.get(key))
+        if holder_of_key:
+            return holder_of_key
         holder = self._held.get(key) if self._held else None
         return None if holder is None else holder()
 

@@ -316,7 +316,7 @@ class LiteralSet(_Range):
         return self.excluded >> low & ((1 << width) - 1) != (1 << width) - 1
 
     def edges(self) -> tuple[tuple[int, int, LiteralSet], ...]:
-        found, texts, depth = [], self.texts, self.depth
+        out, texts, depth = [], self.texts, self.depth
         at = self.low + (len(texts[self.low]) == depth)
         while at < self.high:
             char = texts[at][depth]
@@ -324,16 +324,16 @@ class LiteralSet(_Range):
             if end < self.high and texts[end][depth] == char:
                 end = bisect_right(texts, char, end, self.high, key=lambda text: text[depth])  # now
             if self._live(at, end):
-                found.append((ord(char), ord(char), LiteralSet(texts, self.excluded, at, end, depth + 1)))
+                out.append((ord(char), ord(char), LiteralSet(texts, self.excluded, at, end, depth + 1)))
             at = end
-        return tuple(found)
+        return tuple(out)
 
     def members(self) -> list[str]:
         """Return the texts, in order, without what has been read of them."""
-        found = self.texts[self.low : self.high]
+        texts = self.texts[self.low : self.high]
         if self.excluded:
-            found = tuple([text for at, text in enumerate(found, self.low) if not self.excluded >> at & 1])
-        return [text[self.depth :] for text in found] if self.depth else [*found]
+            texts = tuple([text for at, text in enumerate(texts, self.low) if not self.excluded >> at & 1])
+        return [text[self.depth :] for text in texts] if self.depth else [*texts]
 
     def mask_key(self, horizon: int) -> Hashable:
         return self

@@ -42,6 +42,6 @@ class once(Generic[Owner, Result]):  # noqa: N801 - a decorator
         """Compute it.  The attribute that is entered hides this, as a descriptor without `__set__` may be hidden."""
         if owner is None:
             return self
-        found = self._compute(owner)
-        kept: Result = owner.__dict__.setdefault(self._name, found)
+        value = self._compute(owner)
+        kept: Result = owner.__dict__.setdefault(self._name, value)
         return kept

@@ -159,12 +159,12 @@ class FullCollections:
         """Note that somebody works.  Cost: 0.2 µs."""
         self._last = time.monotonic()
         if self._hosts is None and not self._owed and gc.isenabled():
-            found = gc.get_threshold()
-            if found[2] != self.NEVER:
+            thresholds = gc.get_threshold()
+            if thresholds[2] != self.NEVER:
                 if self.note not in gc.callbacks:
                     gc.callbacks.append(self.note)
-                self._hosts, self._since = found, self._last
-                gc.set_threshold(found[0], found[1], self.NEVER)
+                self._hosts, self._since = thresholds, self._last
+                gc.set_threshold(thresholds[0], thresholds[1], self.NEVER)
 
     def note(self, phase: str, info: dict[str, int]) -> None:
         """Restore what the host had, when a young collection finds that the time has come."""
@@ -287,10 +287,10 @@ def frozen_in_turns(items: Collection[Item]) -> frozenset[Item]:
     """As `frozenset`: many are entered one by one, see `sorted_in_turns`."""
     if len(items) <= PIECE:
         return frozenset(items)
-    found = set[Item]()
+    items_so_far = set[Item]()
     for item in items:
-        found.add(item)
-    return frozenset(found)
+        items_so_far.add(item)
+    return frozenset(items_so_far)
 
 
 def sorted_in_turns(found: Iterable[SupportsRichComparisonT]) -> list[SupportsRichComparisonT]:

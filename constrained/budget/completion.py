@@ -139,15 +139,15 @@ class Completions:
                 if part is not None
             ]
         )
-        found = []
+        ways = []
         for opening, at in places:
             record = None if frame.record is None else frame.record + opening.encode("latin-1")
             for spelled, target in self._ways.texts.told(at, after, record, frame.quoting):
                 if record is not None and frame.quoting is not None:
                     text = decode(frame.quoting, record + spelled.encode("latin-1"))
                     target = self._like(after, text, target) or target
-                found.append(_joined(opening + spelled, self._ways.of(target)))
-        return _shortest(found)
+                ways.append(_joined(opening + spelled, self._ways.of(target)))
+        return _shortest(ways)
 
     def _like(self, after: Dispatch, text: str, target: State | None) -> State | None:
         """Return the state after any other text, if its way out is that of `target`, the state after this one, too; it
@@ -185,10 +185,10 @@ class Completions:
         spend(1 + len(way) // 3)
         tokens, spelled = list[int](), self.tracker.steps.spelled
         for part in re.split("([^\\x00-\\xff])", way):  # at special tokens
-            found = [ord(part) - 256] if part and ord(part[0]) > 255 else spelled(part.encode("latin-1"))
-            if found is None:
+            ids = [ord(part) - 256] if part and ord(part[0]) > 255 else spelled(part.encode("latin-1"))
+            if ids is None:
                 return None
-            tokens += found
+            tokens += ids
         return tuple(tokens)
 
     # -- what a budget forbids -----------------------------------------------------------------------------------------
@@ -204,8 +204,8 @@ class Completions:
             return True
         known = self._longest.get(state)
         if known is None:
-            found = self.successors(state, allowed)
-            known = self._longest[state] = max(map(self.length, found.used), default=0)
+            successors = self.successors(state, allowed)
+            known = self._longest[state] = max(map(self.length, successors.used), default=0)
         return known > most
 
     def is_beyond(self, state: int, after: int, most: int, *, nearer: bool) -> bool:
@@ -228,13 +228,13 @@ class Completions:
         known = self._successors.get(start)
         if known is not None and np.array_equal(known[0], asked):
             return known[1]
-        found = self.tracker.look_all(start, asked)
-        unknown = [after for after in found.used if self.way(after) is None]
-        found = self.tracker.exactly(start, found, asked, unknown) if unknown else found
-        self._successors[start] = asked, found
+        stepped = self.tracker.look_all(start, asked)
+        unknown = [after for after in stepped.used if self.way(after) is None]
+        stepped = self.tracker.exactly(start, stepped, asked, unknown) if unknown else stepped
+        self._successors[start] = asked, stepped
         while len(self._successors) > _KEPT:
             self._successors.popitem(last=False)
-        return found
+        return stepped
 
 
 def shortest_completion(known: Completions, state: int, tokens: Sequence[int]) -> list[int]:

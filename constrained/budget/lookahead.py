@@ -137,14 +137,14 @@ class Lookahead(PlainKernel):
             low, high = _read_alike(machine, byte)
             ends = [machine.step(each) for each in {low, high} - {byte}]
             low, high = (byte, byte) if any((end and self._merged(end)) != target for end in ends) else (low, high)
-            found: Span = low, high, target
+            around: Span = low, high, target
         else:
             edges = self._expand(machine).ranges
             low = max([edge[1] + 1 for edge in edges if edge[1] < byte], default=0)
             high = min([edge[0] - 1 for edge in edges if edge[0] > byte], default=255)
-            found = next((edge for edge in edges if edge[0] <= byte <= edge[1]), (low, high, None))
-        known.append(found)
-        return found
+            around = next((edge for edge in edges if edge[0] <= byte <= edge[1]), (low, high, None))
+        known.append(around)
+        return around
 
     def forgetful(self, state: int) -> int:
         """Return the state with those records of unfinished texts forgotten that no byte more makes matter: what lies
@@ -153,8 +153,8 @@ class Lookahead(PlainKernel):
         known = self._forgetful.get(state)
         if known is None:
             configs = self.configurations(state)
-            found = frozenset([self._forgot(*config) for config in configs])
-            known = state if found == configs else self._intern(found, self.is_final(state))
+            forgot = frozenset([self._forgot(*config) for config in configs])
+            known = state if forgot == configs else self._intern(forgot, self.is_final(state))
             self._forgetful[state] = known
         return known
 
@@ -256,8 +256,8 @@ class Lookahead(PlainKernel):
         beginnings, text = self._beginnings(after), self._callees[after]
         if isinstance(text.language, LiteralSet):
             return SOME
-        found = self._ways.texts.candidates(text, after.special, most)
-        return next((each for each in found if each not in beginnings and after.after_text(each) is not None), SOME)
+        texts = self._ways.texts.candidates(text, after.special, most)
+        return next((each for each in texts if each not in beginnings and after.after_text(each) is not None), SOME)
 
     def _push(self, callee: State, after: State | Dispatch, frame: Frame | None) -> Frame | None:
         if isinstance(after, Dispatch) and isinstance(callee, Text) and after.elsewhere is not None:
@@ -286,10 +286,10 @@ class Lookahead(PlainKernel):
         texts, used, visited = self.steps.after_all(state)
         spend(20 + visited // 64)
         named = [(token, self.step_token(state, token)) for token in self._others if allowed[token]]
-        found = Successors(used, texts, {token: after for token, after in named if after != DEAD})
+        successors = Successors(used, texts, {token: after for token, after in named if after != DEAD})
         missed = np.count_nonzero(texts) + len(named) < np.count_nonzero(allowed)
-        found.used.update((after, token) for token, after in found.named.items())
-        return self.exactly(state, found, allowed, [DEAD]) if missed else found
+        successors.used.update((after, token) for token, after in successors.named.items())
+        return self.exactly(state, successors, allowed, [DEAD]) if missed else successors
 
     def exactly(self, state: int, found: Successors, allowed: Flags, which: list[int]) -> Successors:
         """Return where the tokens lead if those that lead to some states are stepped without looking ahead."""
@@ -350,8 +350,8 @@ def _only_target(at: TextAt) -> Language | None:
     if len(points) != 1 or points[0][1] - points[0][0] + 1 != 1 << 6 * at.left:
         return None
     (low, high), = points
-    found = edges_between(at.language, low, high)
-    return next((target for first, last, target in found if first == low and last == high), None)
+    edges = edges_between(at.language, low, high)
+    return next((target for first, last, target in edges if first == low and last == high), None)
 
 
 def _looping(spelling: Spelling, language: Language) -> int:
@@ -366,14 +366,14 @@ def _looping(spelling: Spelling, language: Language) -> int:
     def stays(low: int, high: int) -> bool:
         return all(any(a <= first and last <= b for a, b in kept) for first, last in clip(SCALARS, low, high))
 
-    found = 0
+    looping = 0
     for bit, data in _ASCII_KINDS:
         if all(stays(byte, byte) for byte in data):
-            found |= bit
+            looping |= bit
     for low, high in LEADS:
         if stays(low, high):
-            found |= int(BITS[chr(low).encode()[0]]) | 1 << INSIDE
-    return found
+            looping |= int(BITS[chr(low).encode()[0]]) | 1 << INSIDE
+    return looping
 
 
 # ======================================================================================================================

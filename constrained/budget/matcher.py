@@ -164,13 +164,13 @@ class BudgetedMatcher(Matcher):
 
     def forced_tokens(self) -> list[int]:
         """As `Matcher.forced_tokens`: those that the budget allows."""
-        found, walker = [], self.copy()
+        forced, walker = [], self.copy()
         for token in super().forced_tokens():
             if not walker.accepts(token):
                 break
             walker.advance(token)
-            found.append(token)
-        return found
+            forced.append(token)
+        return forced
 
     def explain(self, token: int) -> str:
         if not super().accepts(token) or self.accepts(token):
@@ -236,12 +236,12 @@ class BudgetedMatcher(Matcher):
     def _found_again(self, places: list[Place]) -> list[Place]:
         """Return places among fresh states; the completions that were kept are the same, so nobody looks ahead."""
         known = self._completions
-        found = [(self.constraint.begun(known.tracker), kept) for _, kept in places[:1]]
+        again = [(self.constraint.begun(known.tracker), kept) for _, kept in places[:1]]
         for token, (_, kept) in zip(self.tokens, places[1:], strict=False):
-            before = found[-1][0]
+            before = again[-1][0]
             after = before if before == LOST else known.tracker.step_token(before, token)
-            found.append((before if after == DEAD else after, kept))
-        return found
+            again.append((before if after == DEAD else after, kept))
+        return again
 
     def _after(self, at: int) -> Place:
         """Return the place after the token number `at`."""
@@ -351,17 +351,17 @@ class BudgetedMatcher(Matcher):
         place, at, known = self._places[-1], self._last[2], self._completions
         if not self._is_near(at):
             return NOWHERE, set()
-        found, nearer = known.successors(place[0], partial(self._allowed, at)), self._is_closing(at)
-        out = {each for each in found.used if known.is_beyond(place[0], each, self.budget - at - 1, nearer=nearer)}
+        forbidden, nearer = known.successors(place[0], partial(self._allowed, at)), self._is_closing(at)
+        out = {each for each in forbidden.used if known.is_beyond(place[0], each, self.budget - at - 1, nearer=nearer)}
         if self._left(at) is not None:  # tokens that lead to a state are all inside the leading text, or all behind it
-            out |= {each for each, token in found.used.items() if self._is_late(each, at, token)}
-        return found, out
+            out |= {each for each, token in forbidden.used.items() if self._is_late(each, at, token)}
+        return forbidden, out
 
     def _admits(self, token: int) -> bool:
         """Say whether the budget allows a token; what the grammar forbids is not asked about."""
         place = self._place()
-        found = self._looked(place, partial(self._fits, token))
-        return token in (self._kept(place)[:1] or self._stop) if found is None else found
+        fits = self._looked(place, partial(self._fits, token))
+        return token in (self._kept(place)[:1] or self._stop) if fits is None else fits
 
     def _fits(self, token: int) -> bool:
         place, known, at = self._places[-1], self._completions, self._last[2]
@@ -391,11 +391,11 @@ class BudgetedMatcher(Matcher):
 
 
 def _checked(value: object, name: str) -> int:
-    if (found := number(value)) < 0:
+    if (checked := number(value)) < 0:
         raise ConstrainedError(
             f"{name} is {shown(value)}", because="it is a number of tokens", instead="an int, 0 or more"
         )
-    return found
+    return checked
 
 
 def _read_again(constraint: CompiledGrammar, budget: int, soft_close: int, tokens: Sequence[int]) -> BudgetedMatcher:

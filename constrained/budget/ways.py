@@ -121,31 +121,31 @@ def characters(at: TextAt) -> list[tuple[Way, TextAt]]:
         return [("", at)]
     if at.place == UTF8:
         return _raw_characters(at)
-    found: dict[TextAt, Way] = {}
+    complete: dict[TextAt, Way] = {}
     level: dict[TextAt, Way] = {at: ""}
-    while level and not found:
+    while level and not complete:
         further: dict[TextAt, Way] = {}
         for position, way in level.items():
             spend(8)
             for byte in _NEXT.get(position.place, range(256)):
-                if max(len(found), len(further)) >= _AT_ONCE:
+                if max(len(complete), len(further)) >= _AT_ONCE:
                     break
                 after = position.step(byte)
                 if after is not None:
-                    (found if after.place in (BODY, DONE) else further).setdefault(after, way + chr(byte))
+                    (complete if after.place in (BODY, DONE) else further).setdefault(after, way + chr(byte))
         level = further
-    return [(way, position) for position, way in found.items()]
+    return [(way, position) for position, way in complete.items()]
 
 
 def _raw_characters(at: TextAt) -> list[tuple[Way, TextAt]]:
     """Return how the character that UTF-8 has begun may go on: for each edge of the language its first one."""
-    found: dict[Language, int] = {}
+    points: dict[Language, int] = {}
     spend(8)
     pending = at.pending()
     for first, last, target in edges_between(at.language, pending[0][0], pending[-1][1]) if pending else ():
         for point, _ in clip(pending, first, last):
-            found[target] = min(found.get(target, point), point)
-    chosen = sorted(found.items(), key=lambda entry: entry[1])[:_AT_ONCE]
+            points[target] = min(points.get(target, point), point)
+    chosen = sorted(points.items(), key=lambda entry: entry[1])[:_AT_ONCE]
     return [(symbols(chr(point).encode()[-at.left :]), TextAt(at.spelling, target)) for target, point in chosen]
 
 
@@ -457,14 +457,14 @@ class TextWays:
         spend_nearby(1 + (language.high >> 12))
         if free & wanted:
             return [(free & wanted & -(free & wanted)).bit_length() - 1]
-        held, found = free.to_bytes((language.high >> 3) + 1, "little"), list[int]()
+        held, labels = free.to_bytes((language.high >> 3) + 1, "little"), list[int]()
         for tried, label in enumerate(self._by_length(language)):
             if held[label >> 3] >> (label & 7) & 1:
-                found.append(label)
-                if len(found) == _MOST_LABELS:
+                labels.append(label)
+                if len(labels) == _MOST_LABELS:
                     spend_nearby(tried >> 3)
                     break
-        return found
+        return labels
 
     def _by_length(self, language: LiteralSet) -> tuple[int, ...]:
         """Return the labels of a range of texts, excluded or not, the shortest first."""
@@ -485,12 +485,12 @@ class TextWays:
         needed = most * (1 + -(-len(used) // most))
         key = text, needed
         if key not in self._first:
-            found = []
+            texts = []
             for spelling, part in variants(text.quoting, text.language):
                 if part is not None:
                     ways = islice(self._tried(TextAt(spelling, part), FEW), needed)
-                    found += [decode(text.quoting, spelling.opening + way.encode("latin-1")) for way in ways]
-            self._first[key] = found
+                    texts += [decode(text.quoting, spelling.opening + way.encode("latin-1")) for way in ways]
+            self._first[key] = texts
         return [each for each in self._first[key] if each not in used]
 
     def candidate(self, at: TextAt, number: int, most: int) -> Way | None:
@@ -719,19 +719,19 @@ class Ways:
         Raises: LimitExceeded: that is too much work.
         """
         if machine not in self._of and not self._shares(machine):
-            found = _Search(self, hurried=True).run(machine)
-            if found is None:  # a hint led nowhere
-                found = _Search(self, hurried=False).run(machine)
+            way = _Search(self, hurried=True).run(machine)
+            if way is None:  # a hint led nowhere
+                way = _Search(self, hurried=False).run(machine)
                 self._writes[machine] = 1  # for all that is known
-            self._of[machine] = found
+            self._of[machine] = way
         return self._of[machine]
 
     def _shares(self, machine: State) -> bool:
         """Take over the way out of a state that reads more, if it is one of this state too; say whether it is."""
-        found: tuple[Way, State] | None = machine.shared(self.of) if hasattr(machine, "shared") else None
-        if found is None:
+        shared: tuple[Way, State] | None = machine.shared(self.of) if hasattr(machine, "shared") else None
+        if shared is None:
             return False
-        way, wider = found
+        way, wider = shared
         spend_nearby(4)
         self.keep(machine, way, self.writes(wider))
         return True
@@ -746,9 +746,9 @@ class Ways:
         known = self._items.get(alone)
         if known is None:
             known = self._items[alone] = ItemWays(alone, self.texts, self._length, self._keep_items)
-        found = known.first_free(at.used())
+        free = known.first_free(at.used())
         # an entry of an object has seven characters or more, see `recorded_values`
-        return None if found is None else (found[0], at.behind(found[1]), max(1, found[1].size // 7))
+        return None if free is None else (free[0], at.behind(free[1]), max(1, free[1].size // 7))
 
     def _length(self, machine: State) -> int:
         """Return the symbols of the shortest way out, or fewer: none where items are nested too deep to ask."""
@@ -841,9 +841,9 @@ class _Search:
 
     def _go_on(self, at: State, way: Way, entry: State, trail: Trail, writes: int) -> None:
         if self._hurried and hasattr(at, "alone"):
-            found = self._ways.through_item(cast(ItemPosition, at))
-            if found is not None:
-                rest, after, written = found
+            through = self._ways.through_item(cast(ItemPosition, at))
+            if through is not None:
+                rest, after, written = through
                 self._add(way + rest, entry, after, trail, writes + written)
             return
         if isinstance(at, Bytes):

@@ -67,11 +67,11 @@ class Captures(Mapping[str, "tuple[Capture, ...]"]):
 
         Raises: UnknownRule: the grammar has no such rule, or its name begins with "_".
         """
-        found = self._listed.get(rule) if isinstance(rule, str) else None
-        if found is None:
+        captures = self._listed.get(rule) if isinstance(rule, str) else None
+        if captures is None:
             because = "nothing is captured by that name"
             raise UnknownRule(f"no rule {shown(rule)}", because=because, instead=self._near(rule))
-        return found
+        return captures
 
     def _near(self, rule: object) -> str:
         """Return names that there are, the most alike first."""
@@ -130,12 +130,12 @@ def _captured(constraint: CompiledGrammar, text: str | Iterable[int]) -> Capture
         )
     spans = chart.derivation((grammar.start, 0, len(letters)))
     rules = [rule for rule in grammar.rules if not rule.startswith("_")]
-    found = [
+    captures = [
         Capture(rule, whole[places[start] : places[end]], places[start], places[end])
         for rule, start, end in spans
         if not rule.startswith("_")
     ]
-    return Captures(whole, rules, found)
+    return Captures(whole, rules, captures)
 
 
 def _letters(constraint: CompiledGrammar, tokens: Iterable[int], special: Mapping[str, int]) -> list[Letter]:
@@ -143,21 +143,21 @@ def _letters(constraint: CompiledGrammar, tokens: Iterable[int], special: Mappin
 
     Raises: Rejected: one is no id, or stands for a special token that the grammar does not name.
     """
-    found: list[Letter] = []
+    letters: list[Letter] = []
     data, known, vocabulary = bytearray(), set(special.values()), constraint.vocabulary
     for given in tokens:
         spend(1)
         token = checked_token(vocabulary, given)
         if token in known:
-            found += data.decode("utf-8", "surrogateescape")
+            letters += data.decode("utf-8", "surrogateescape")
             data.clear()
-            found.append(token)
+            letters.append(token)
         elif (text := vocabulary.tokens[token]) is not None:
             data += text
         elif token not in constraint.stop:
             name = token_name(vocabulary, token)
             raise Rejected(f"token {token} {name} is not in the grammar", because="it is no text, and no rule names it")
-    return [*found, *data.decode("utf-8", "surrogateescape")]
+    return [*letters, *data.decode("utf-8", "surrogateescape")]
 
 
 def _letters_of(text: str, special: Mapping[str, int]) -> list[Letter]:
@@ -165,13 +165,13 @@ def _letters_of(text: str, special: Mapping[str, int]) -> list[Letter]:
     spend(len(text) >> 4)
     if not special:
         return [*text]
-    found: list[Letter] = []
+    letters: list[Letter] = []
     names = re.compile("|".join(map(re.escape, sorted(special, key=len, reverse=True))))
     at = 0
     for name in names.finditer(text):
-        found += [*text[at : name.start()], special[name[0]]]
+        letters += [*text[at : name.start()], special[name[0]]]
         at = name.end()
-    return [*found, *text[at:]]
+    return [*letters, *text[at:]]
 
 
 class _Item(NamedTuple):
@@ -244,10 +244,10 @@ class _Chart:
     def _scan(self, part: Symbol, at: int) -> list[int]:
         """Return where a part that is no rule may end, the nearest first."""
         key = part, at
-        found = self._scanned.get(key)
-        if found is None:
-            found = self._scanned[key] = [*self._ends_of(part, at)]
-        return found
+        ends = self._scanned.get(key)
+        if ends is None:
+            ends = self._scanned[key] = [*self._ends_of(part, at)]
+        return ends
 
     def _ends_of(self, part: Symbol, at: int) -> Iterator[int]:
         letters = self._letters
@@ -298,13 +298,13 @@ class _Chart:
 
     def derivation(self, whole: Span) -> list[Span]:
         """Return the rules of the derivation that counts, in the order in which they begin, outer ones first."""
-        found, todo = [], [whole]
+        spans, todo = [], [whole]
         while todo:
             span = todo.pop()
             spend(5)
-            found.append(span)
+            spans.append(span)
             todo += reversed(self._parts(span))
-        return found
+        return spans
 
     def _parts(self, span: Span) -> list[Span]:
         """Return the rules that a rule's span is made of."""

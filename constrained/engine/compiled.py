@@ -47,11 +47,11 @@ SHARE = 32  # an operation that computes, one for each token, gets one part in s
 
 def _bound(value: object, name: str, least: int) -> int:
     """Return a bound that a caller gave; one that nothing reaches counts as the largest that fits."""
-    if (found := number(value)) < least:
+    if (bound := number(value)) < least:
         raise ConstrainedError(
             f"{name} is no bound", because=f"it is {shown(value)}", instead=f"an int, {least} or more"
         )
-    return min(found, _MOST)
+    return min(bound, _MOST)
 
 
 def options_of(*given: Any) -> CompileOptions:
@@ -240,8 +240,8 @@ class CompiledGrammar:
         if budget is not None or self.grammar.limit is not None:
             from constrained.budget.matcher import UNLIMITED, BudgetedMatcher
 
-            found: Matcher = BudgetedMatcher(self, UNLIMITED if budget is None else budget, soft_close)
-            return found
+            cursor: Matcher = BudgetedMatcher(self, UNLIMITED if budget is None else budget, soft_close)
+            return cursor
         from constrained.engine.matcher import Matcher
 
         return Matcher(self)

@@ -101,10 +101,10 @@ FORCED_BYTES = 4096  # longest run of forced bytes that is looked for: a grammar
 
 def tokens_of(step: Step) -> list[int]:
     """Return the tokens up to a step."""
-    found = [-1] * step[2]
+    tokens = [-1] * step[2]
     for at in range(step[2] - 1, -1, -1):
-        found[at], step = step[1], step[3]
-    return found
+        tokens[at], step = step[1], step[3]
+    return tokens
 
 
 class Matcher:
@@ -191,14 +191,14 @@ class Matcher:
         return self._worked(self._forced_bytes) if self._last[0] >= 0 else b""
 
     def _forced_bytes(self) -> bytes:
-        found, state, kernel = bytearray(), self._last[0], self._kernel
-        while len(found) < FORCED_BYTES and not kernel.is_final(state) and not kernel.named_tokens(state):
+        forced, state, kernel = bytearray(), self._last[0], self._kernel
+        while len(forced) < FORCED_BYTES and not kernel.is_final(state) and not kernel.named_tokens(state):
             options = kernel.next_bytes(state)
             if len(options) != 1:
                 break
-            found += options
+            forced += options
             state = kernel.step_byte(state, options[0])
-        return bytes(found)
+        return bytes(forced)
 
     def forced_tokens(self) -> list[int]:
         """Return tokens that a decoder may append without asking the model.
@@ -340,11 +340,11 @@ class Matcher:
                     self.constraint.leave(self._kernel)
                     self._replay()
                 try:
-                    found = work()
+                    result = work()
                     break
                 except Preempted:
                     moved = True
-            return found
+            return result
         except LimitExceeded as error:
             raise self._budget.placed(error) from None
         finally:
@@ -402,10 +402,10 @@ class Matcher:
                 f"token {token} {token_name(self.constraint.vocabulary, token)} comes after the end",
                 because="a stop token has ended the sequence", instead="rollback(1) or reset()",
             )
-        found = self._worked(partial(self._ended, token))
-        if found is None:
+        ended = self._worked(partial(self._ended, token))
+        if ended is None:
             raise self._rejection(token)
-        return token, found
+        return token, ended
 
     def _ended(self, token: int) -> int | None:
         """As `_next`, with ~state where a stop token ends the sequence."""

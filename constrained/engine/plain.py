@@ -466,21 +466,21 @@ class PlainKernel:
 
     def _close(self, work: list[Config], final: bool = False) -> int:
         """Return the state of the configurations and all that calls and returns reach from them without a byte."""
-        found: Stacks = {}
+        stacks_of: Stacks = {}
         calling: list[tuple[int, int, State | TextAt]] = []
         merged: dict[State | TextAt, Frame | None] = {}
         for config in work:
-            final |= self._add(found, calling, config)
+            final |= self._add(stacks_of, calling, config)
         while calling:  # callers first, so that each passes its whole stack on at once
             *_, machine = heappop(calling)
-            stack = self.merge(frozenset(found[machine]))
+            stack = self.merge(frozenset(stacks_of[machine]))
             if machine in merged and merged[machine] is stack:
                 continue
             merged[machine] = stack
             for callee, after in self._expand(machine).calls:
-                final |= self._add(found, calling, (callee, self._push(callee, after, stack)))
+                final |= self._add(stacks_of, calling, (callee, self._push(callee, after, stack)))
         configs = [
-            (machine, self.merge(frozenset(stacks))) for machine, stacks in found.items() if self._reads(machine)
+            (machine, self.merge(frozenset(stacks))) for machine, stacks in stacks_of.items() if self._reads(machine)
         ]
         return self._intern(frozenset(configs), final)
 
@@ -529,12 +529,12 @@ class PlainKernel:
             if missing:
                 todo += [at, *missing]
                 continue
-            found: Stacks = {}
+            parents_of: Stacks = {}
             behind = [config for parent in again for config in known[parent][0]]
             for machine, parent in [*((frame.after, frame.parent) for frame in frames(at)), *behind]:
-                found.setdefault(machine, set()).add(parent)  # type: ignore[arg-type]
-            spend(1 + len(found))
-            configs = [(machine, self.merge(frozenset(parents))) for machine, parents in found.items()]
+                parents_of.setdefault(machine, set()).add(parent)  # type: ignore[arg-type]
+            spend(1 + len(parents_of))
+            configs = [(machine, self.merge(frozenset(parents))) for machine, parents in parents_of.items()]
             known[at] = configs, any(known[parent][1] for parent in again)
         return known[stack]
 
@@ -642,18 +642,18 @@ class PlainKernel:
         """Return a stack with other places in its frames.  Cost: 5 µs a frame."""
         if stack is None:
             return None
-        found: dict[Place, set[Frame | None]] = {}
+        parents_of: dict[Place, set[Frame | None]] = {}
         count, same = 0, True
         for frame in frames(stack):
             new, count = place(frame), count + 1
             same &= new[2] == frame.record
-            found.setdefault(new, set()).add(frame.parent)
+            parents_of.setdefault(new, set()).add(frame.parent)
         spend(5 * count)
         if same:
             return stack
         if count == 1:
             return self._frame(*new, stack.parent)
-        return self._stack({key: self.merge(frozenset(parents)) for key, parents in found.items()})
+        return self._stack({key: self.merge(frozenset(parents)) for key, parents in parents_of.items()})
 
     def _stack(self, parents: dict[Place, Frame | None]) -> Frame | None:
         """Return the stack of some frames, each a place and its parent."""

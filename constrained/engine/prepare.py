@@ -161,9 +161,9 @@ def _unknown() -> tuple[None]:
 def _alone(constraint: CompiledGrammar, symbol: Symbol, place: str | None) -> CompiledGrammar:
     """Return a constraint whose grammar is one symbol of a constraint's, to try that symbol by itself."""
     grammar = Grammar({"start": Rule("start", ((symbol,),))}, adopts=constraint.grammar.adopts)
-    found = type(constraint)(grammar, constraint.vocabulary, replace(constraint.options, spell_missing=True))
-    found.budget.whole = place
-    return found
+    alone = type(constraint)(grammar, constraint.vocabulary, replace(constraint.options, spell_missing=True))
+    alone.budget.whole = place
+    return alone
 
 
 def _is_even(costs: list[int], limit: int, *, numeric: bool) -> bool:
@@ -234,16 +234,16 @@ class _Soon:
 
     def allowed(self, row: Row) -> int | None:
         """Return the first of them that is allowed; None: none is."""
-        found = (row[self._words] >> self._bits_of) & 1
-        at = int(found.argmax()) if self._tokens else 0
-        return self._tokens[at] if self._tokens and found[at] else None
+        bits = (row[self._words] >> self._bits_of) & 1
+        at = int(bits.argmax()) if self._tokens else 0
+        return self._tokens[at] if self._tokens and bits[at] else None
 
 
 def _soonest(row: Row, soon: _Soon) -> int | None:
     """Return the first of some tokens that is allowed, or the first of all; None: none is."""
-    found = soon.allowed(row)
-    if found is not None:
-        return found
+    first = soon.allowed(row)
+    if first is not None:
+        return first
     words = np.flatnonzero(row)[:1].tolist()
     return 32 * words[0] + _bits_of(row[words[0]])[0] if words else None
 

@@ -117,9 +117,9 @@ def _printable() -> tuple[Ranges, Ranges]:
         else:
             runs = [(kind, len(list(run))) for kind, run in groupby(block, str.isprintable)]
         for kind, length in runs:
-            found = kinds[kind]
-            start = found.pop()[0] if found and found[-1][1] == low - 1 else low
-            found.append((start, low + length - 1))
+            ranges = kinds[kind]
+            start = ranges.pop()[0] if ranges and ranges[-1][1] == low - 1 else low
+            ranges.append((start, low + length - 1))
             low += length
     return tuple(kinds[True]), tuple(kinds[False])
 

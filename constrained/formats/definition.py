@@ -372,8 +372,8 @@ def _kind(hint: Any) -> _Kind:
 @lru_cache(maxsize=32)
 def hints_of(table: type, *, names: bool = False) -> dict[str, Any]:
     """Return the types of a table's values by their keys; names: with what their texts name."""
-    found = get_type_hints(table, include_extras=names)
-    return {key: get_args(hint)[0] if type(None) in get_args(hint) else hint for key, hint in found.items()}
+    hints = get_type_hints(table, include_extras=names)
+    return {key: get_args(hint)[0] if type(None) in get_args(hint) else hint for key, hint in hints.items()}
 
 
 def _needed(table: Any) -> tuple[str, ...]:
@@ -499,16 +499,16 @@ def _extended(name: str, path: Path, shipped: Path, extending: tuple[Path, ...])
     """Return the file of a format that another extends: beside it, or else one of those that come with the package."""
     files = [folder / f"{name}.toml" for folder in dict.fromkeys((path.parent, shipped))]
     others = [file for file in files if file not in (*extending, path)]
-    found = next((file for file in others if file.is_file()), None)
-    if found is None and files[0] in (*extending, path):
+    file_extended = next((file for file in others if file.is_file()), None)
+    if file_extended is None and files[0] in (*extending, path):
         raise refused(path.name, "extends", "it extends itself")
-    if found is None:
+    if file_extended is None:
         raise refused(
             path.name,
             "extends",
             f"there is no format {name!r}, neither beside it nor among those that come with the package",
         )
-    return found
+    return file_extended
 
 
 def _definition(table: dict[str, Any], file: str) -> Definition:

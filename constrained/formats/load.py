@@ -292,12 +292,12 @@ class ChatFormat:
         if key is not None and (known := grammars.get(key)) is not None:
             return known
         asked = make_request(self.definition, tools, **choice, **thinking, **options)
-        found = bind(self.generic, self.definition, asked, writing, frames)
-        found.__dict__.update(recipe=("format", self.name, key), response_template=self._response_template)
+        bound = bind(self.generic, self.definition, asked, writing, frames)
+        bound.__dict__.update(recipe=("format", self.name, key), response_template=self._response_template)
         if reasoning_budget is not None:
             limit = leading_thought(self.generic, self.definition, reasoning_budget, reasoning, prompt)
-            found.__dict__["limit"] = limit
-        return found if key is None else grammars.put(key, found)
+            bound.__dict__["limit"] = limit
+        return bound if key is None else grammars.put(key, bound)
 
     def _response_template(self) -> dict[str, Any]:
         from constrained.deriving.response import exported

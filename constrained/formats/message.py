@@ -104,21 +104,21 @@ class Message:
         from constrained.formats.payload.json_text import write_json
 
         role = "tool" if self.role in RESULTS else self.role
-        found: dict[str, Any] = {"role": role, "content": self.content or (None if self.tool_calls else "")}
+        entry: dict[str, Any] = {"role": role, "content": self.content or (None if self.tool_calls else "")}
         thoughts = dict(self.thoughts)
         if thoughts:
-            found |= {"reasoning_content": thoughts.pop("reasoning")} if "reasoning" in thoughts else {}
-            found |= {"thoughts": thoughts} if thoughts else {}
+            entry |= {"reasoning_content": thoughts.pop("reasoning")} if "reasoning" in thoughts else {}
+            entry |= {"thoughts": thoughts} if thoughts else {}
         if self.tool_calls:
-            found["tool_calls"] = [
+            entry["tool_calls"] = [
                 {
                     "id": f"call_{at}" if call.id is None else call.id, "type": "function",
                     "function": {"name": call.name, "arguments": write_json(call.arguments)},
                 }
                 for at, call in enumerate(self.tool_calls)
             ]  # fmt: skip
-        found |= {"name": self.name} if self.name is not None else {}
-        return found | ({"tool_call_id": self.call_id} if self.call_id is not None else {})
+        entry |= {"name": self.name} if self.name is not None else {}
+        return entry | ({"tool_call_id": self.call_id} if self.call_id is not None else {})
 
     def _repr_html_(self) -> str:
         calls = "\n".join(f"{call.name} {json.dumps(call.arguments, default=repr)}" for call in self.tool_calls) or None

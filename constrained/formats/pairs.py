@@ -143,10 +143,10 @@ def unpacked(entry: bytes) -> Grammar:
 
 def digest(folder: Path) -> str:
     """Return a digest of all Lark texts of a folder, as they import each other."""
-    found = sha256()
+    hashed = sha256()
     for path in sorted(folder.glob("*.lark")):
-        found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()
+        hashed.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return hashed.hexdigest()
 
 
 @lru_cache(maxsize=1)

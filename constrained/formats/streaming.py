@@ -123,13 +123,13 @@ class Growing:
 
     def __getitem__(self, span: slice) -> str:
         start, stop = span.start, min(span.stop, self.length)
-        found = []
+        pieces = []
         at = max(bisect_right(self._starts, start) - 1, 0)
         while at < len(self._pieces) and self._starts[at] < stop:
             origin = self._starts[at]
-            found.append(self._pieces[at][max(start - origin, 0) : stop - origin])
+            pieces.append(self._pieces[at][max(start - origin, 0) : stop - origin])
             at += 1
-        return "".join(found)
+        return "".join(pieces)
 
 
 class StreamParser:
@@ -182,9 +182,9 @@ class StreamParser:
         """Return what the end of the turn makes certain; nothing may be fed afterwards."""
         self._decoded(b"", final=True)
         events = self._told(self._incoming.end(), is_whole=True)
-        found = ending(self._simulation, self._asked.question, self._asked.terms)
-        if found is not False:
-            self._take(found)
+        trail = ending(self._simulation, self._asked.question, self._asked.terms)
+        if trail is not False:
+            self._take(trail)
         return [*events, *self._teller.ended(None), *self._stopped()]
 
     def close(self) -> Message:

@@ -124,12 +124,12 @@ def _listed(definitions: object, depth: int) -> list[object]:
             return [definitions]
         if not isinstance(definitions, Iterable):
             raise malformed("tools", f"{type(definitions).__name__} is not a list of tool definitions")
-    found: list[object] = []
+    singles: list[object] = []
     for entry in definitions:  # one definition, unless it wraps a list of its own
         listed = [entry.get(key) for key in _LISTINGS if key in entry] if isinstance(entry, Mapping) else []
         wraps = any(isinstance(tools, (list, tuple)) for tools in listed) and not _is_definition(entry)
-        found += _listed(entry, depth + 1) if wraps else [entry]
-    return found
+        singles += _listed(entry, depth + 1) if wraps else [entry]
+    return singles
 
 
 def _named(name: object, definition: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -463,8 +463,8 @@ def _with_null(schema: Schema, where: str) -> Schema:
 def _without_null(schema: Schema, key: str, where: str) -> Schema:
     """Return a schema in which null stands for an empty collection, as servers in Go write one; noted, not silent."""
     report([Note(f"{where}/{key}", "null", f"read as an empty {key!r}, which servers write so")])
-    found = {name: value for name, value in schema.items() if name != key}
-    return {**found, "properties": {}} if key == "properties" else found
+    others = {name: value for name, value in schema.items() if name != key}
+    return {**others, "properties": {}} if key == "properties" else others
 
 
 _COLLECTIONS = ("properties", "required")

@@ -104,9 +104,9 @@ def derive(
             continue
         sequence, at, parent = frames.content[current]
         symbol, then = sequence[at], frames.number(sequence, at + 1, parent)
-        found = leaf(symbol, state)
-        if found is not None:
-            walks.append(_through(found, then, trail))
+        leaf_read = leaf(symbol, state)
+        if leaf_read is not None:
+            walks.append(_through(leaf_read, then, trail))
         elif isinstance(symbol, Ref):
             event = enter(symbol.rule, state)
             entered = trail if event is None else (event, trail)
@@ -245,7 +245,7 @@ def write_turn(
     for other in (stops - {message.stop} if message.stop in stops else set(), set[str]()):
         pieces = derive(rules, ENTRY, _TurnProgress(), partial(leaf, other), lambda said: said == whole)
         if pieces is not None:
-            written = [piece for found in pieces for piece in found]
+            written = [piece for derived in pieces for piece in derived]
             if message.content and not generated and _runs_on(rules, message.content, written):
                 because = "readers would end its text earlier, at what its last characters and those behind them spell"
                 raise ConstrainedError(f"the format '{definition.title}' has no such turn", because=because)
@@ -264,15 +264,15 @@ def _runs_on(rules: Alternatives, content: str, pieces: list[Piece]) -> bool:
 
 def _joined(pieces: list[Piece], definition: Definition) -> str:
     for text, is_structure in pieces:
-        found = (
+        spelled = (
             None
             if is_structure
             else next((name for name in (*definition.tokens.values(), *definition.reserved) if name in text), None)
         )
-        if found is not None:
+        if spelled is not None:
             raise ConstrainedError(
                 f"cannot write the turn in the format '{definition.title}'",
-                because=f"one of its texts spells {found!r}, which readers take for the token",
+                because=f"one of its texts spells {spelled!r}, which readers take for the token",
                 instead="render(messages, vocabulary), where text stays text",
             )
     return "".join(text for text, _ in pieces)
@@ -385,7 +385,7 @@ def _filled(
             because=None if wrong is None else f"{wrong} cannot be {values[wrong][:40]!r}",
             instead=None if shape is None else f"what matches {shape.source}, or none",
         )
-    return [piece for found in pieces for piece in found]
+    return [piece for derived in pieces for piece in derived]
 
 
 def _terminal(rules: Alternatives, rule: str) -> Expr | None:

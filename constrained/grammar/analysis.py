@@ -65,14 +65,14 @@ class Facts:
         return lambda symbol: symbol.rule in productive if isinstance(symbol, Ref) else id(symbol) not in wordless
 
     def _may_begin_with(self, sequences: Iterable[Sequence]) -> list[str]:
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for sequence in sequences:
             for symbol in sequence:
                 if isinstance(symbol, Ref):
-                    found[symbol.rule] = None
+                    names[symbol.rule] = None
                 if not self.nullable(symbol):
                     break
-        return list(found)
+        return list(names)
 
 
 class _Terminals:
@@ -138,7 +138,7 @@ def factored(exprs: Iterable[Expr]) -> Expr:
         head, *rest = parts(expr)
         spend(3)
         tails.setdefault(head, []).append(concat(*rest))
-    return union(*(concat(head, union(*found)) for head, found in tails.items()))
+    return union(*(concat(head, union(*rests)) for head, rests in tails.items()))
 
 
 def _no_word(grammar: Productions, rules: Rules, productive: set[str], terminals: _Terminals) -> GrammarError:
@@ -160,7 +160,7 @@ def _no_word(grammar: Productions, rules: Rules, productive: set[str], terminals
 def deriving(rules: Rules, holds: Callable[[Symbol], bool]) -> set[str]:
     """Return the rules with an alternative all of whose symbols hold; a reference holds if its rule is among them."""
     waiting: dict[str, list[list[object]]] = {}  # rule -> [references still open, whose alternative] of each use
-    found: list[str] = []
+    todo: list[str] = []
     for name, sequences in rules.items():
         for sequence in sequences:
             references = []
@@ -171,41 +171,41 @@ def deriving(rules: Rules, holds: Callable[[Symbol], bool]) -> set[str]:
                     break
             else:
                 if not references:
-                    found.append(name)
+                    todo.append(name)
                     break  # of the calls of 50 tools one is enough
                 entry: list[object] = [len(references), name]
                 for reference in references:
                     waiting.setdefault(reference, []).append(entry)
     done: set[str] = set()
-    while found:
-        name = found.pop()
+    while todo:
+        name = todo.pop()
         if name in done:
             continue
         done.add(name)
         for entry in waiting.get(name, ()):
             entry[0] -= 1  # type: ignore[operator]
             if entry[0] == 0:
-                found.append(entry[1])  # type: ignore[arg-type]
+                todo.append(entry[1])  # type: ignore[arg-type]
     return done
 
 
 def reaching(rules: Mapping[str, Iterable[Iterable[Any]]], holds: Callable[[Any], bool]) -> set[str]:
     """Return the rules with some symbol that holds; a reference holds if its rule is among them."""
     users: dict[str, list[str]] = {}
-    found: list[str] = []
+    todo: list[str] = []
     for name, sequences in rules.items():
         for symbol in chain.from_iterable(sequences):
             if type(symbol) is Ref:
                 users.setdefault(symbol.rule, []).append(name)
             elif holds(symbol):
-                found.append(name)
+                todo.append(name)
                 break
     done: set[str] = set()
-    while found:
-        name = found.pop()
+    while todo:
+        name = todo.pop()
         if name not in done:
             done.add(name)
-            found.extend(users.get(name, ()))
+            todo.extend(users.get(name, ()))
     return done
 
 

@@ -45,9 +45,9 @@ def sequence(first: Productions, second: Productions) -> Productions:
     """Return the words of the first, each followed by a word of the second; the limit of a leading text stays."""
     limit = first.limit if isinstance(first, Productions) else None
     parts = (first if limit is None else replace(first, limit=None), second)
-    found = _joined(parts, lambda one, two: ((one, two),), ends=(1,))
-    object.__setattr__(found, "limit", limit)
-    return found
+    joined = _joined(parts, lambda one, two: ((one, two),), ends=(1,))
+    object.__setattr__(joined, "limit", limit)
+    return joined
 
 
 def either(first: Productions, second: Productions) -> Productions:
@@ -98,9 +98,9 @@ def choice(texts: Iterable[str]) -> Productions:
         raise GrammarError("there is nothing to choose from", because=because, instead='["yes", "no"]')
     for text in given:
         _check_text(text)
-    found = list(dict.fromkeys(given))
-    filled = [text for text in found if text]
-    alternatives: list[_Alternative] = [()] if len(filled) < len(found) else []
+    distinct = list(dict.fromkeys(given))
+    filled = [text for text in distinct if text]
+    alternatives: list[_Alternative] = [()] if len(filled) < len(distinct) else []
     if filled:
         with metered(), working_on(f"a choice of {len(filled):,} texts"):
             alternatives.append((_any_of(filled),))
@@ -181,9 +181,9 @@ def _grammar(rules: dict[str, Rule], parts: Sequence[Productions], ends: Sequenc
             instead="halves of halves, (a + b) + (c + d), or from_lark(text, define={…})",
         )
     adopts = all(part.adopts for part in parts)
-    found = Productions(rules, "start", specials, widened, adopts=adopts, stops=stops, cut=cut)
-    object.__setattr__(found, "_copied", copied)
-    return found
+    composed = Productions(rules, "start", specials, widened, adopts=adopts, stops=stops, cut=cut)
+    object.__setattr__(composed, "_copied", copied)
+    return composed
 
 
 def adopting(grammar: Productions) -> bool:
@@ -263,12 +263,12 @@ def renamed(grammars: Sequence[Productions], prefix: str | None = None) -> tuple
 def _referring(rule: Rule, name: str, refs: Mapping[str, Ref]) -> Rule:
     """Return a rule under a name, with references of its own; the rule itself where nothing changes."""
     if name == rule.name and not any(
-        type(symbol) is Ref and symbol.rule in refs for found in rule.alternatives for symbol in found
+        type(symbol) is Ref and symbol.rule in refs for sequence in rule.alternatives for symbol in sequence
     ):
         return rule
     alternatives = [
-        tuple([refs.get(symbol.rule, symbol) if type(symbol) is Ref else symbol for symbol in found])
-        for found in rule.alternatives
+        tuple([refs.get(symbol.rule, symbol) if type(symbol) is Ref else symbol for symbol in sequence])
+        for sequence in rule.alternatives
     ]
     return Rule(name, tuple(alternatives))
 
@@ -360,8 +360,8 @@ class Quote:
         return self.at != 0
 
     def edges(self) -> tuple[tuple[int, int, Quote], ...]:
-        found = self.quotes._edges[self.at]
-        return tuple((ord(char), ord(char), Quote(self.quotes, found[char])) for char in sorted(found))
+        places = self.quotes._edges[self.at]
+        return tuple((ord(char), ord(char), Quote(self.quotes, places[char])) for char in sorted(places))
 
     def mask_key(self, horizon: int) -> Hashable:
         return self

@@ -36,9 +36,9 @@ class Grammar(Productions):
     @classmethod
     def of(cls, productions: Productions) -> Self:
         """Return productions as a grammar; what has been computed of them stays."""
-        found = object.__new__(cls)
-        found.__dict__.update(productions.__dict__)
-        return found
+        grammar = object.__new__(cls)
+        grammar.__dict__.update(productions.__dict__)
+        return grammar
 
     @classmethod
     def from_lark(
@@ -75,11 +75,11 @@ class Grammar(Productions):
         """
         from constrained.grammar.lark.reader import read_file
 
-        found = cls.of(read_file(path, start, specials, declare, import_paths, define))
+        grammar = cls.of(read_file(path, start, specials, declare, import_paths, define))
         return (
-            found
-            if found.source is None
-            else found.made_by("lark", found.source, found.start, _plain(specials), declare, define)
+            grammar
+            if grammar.source is None
+            else grammar.made_by("lark", grammar.source, grammar.start, _plain(specials), declare, define)
         )
 
     @classmethod
@@ -122,8 +122,8 @@ class Grammar(Productions):
     ) -> Self:
         from constrained.notations import translated
 
-        found = cls.of(translated(text, notation, start, specials, define=define).grammar())
-        return found if define else found.made_by("notation", text, notation, start, _plain(specials))
+        grammar = cls.of(translated(text, notation, start, specials, define=define).grammar())
+        return grammar if define else grammar.made_by("notation", text, notation, start, _plain(specials))
 
     @classmethod
     def from_regex(cls, pattern: str) -> Self:
@@ -177,11 +177,11 @@ class Grammar(Productions):
             raise GrammarError(f"unknown around {shown(around)}", instead="one of: 'nothing', 'whitespace'")
         from constrained.schema.embedding import machine_of
 
-        found = cls.of(compose.of_machine(machine_of(schema, profile, given)))
+        grammar = cls.of(compose.of_machine(machine_of(schema, profile, given)))
         if around == "nothing":
-            return found
+            return grammar
         blanks = cls.from_regex(r"[ \t\n\r]{0,1024}")  # as many as between values
-        return blanks + found + blanks
+        return blanks + grammar + blanks
 
     @classmethod
     def choice(cls, texts: Iterable[str]) -> Self:
@@ -259,11 +259,11 @@ class Grammar(Productions):
 
         Raises: UnsupportedExport: it is not of a chat format, or a response template cannot say it.
         """
-        found: Callable[[], dict[str, Any]] | None = self.__dict__.get("response_template")
-        if found is None:
+        template: Callable[[], dict[str, Any]] | None = self.__dict__.get("response_template")
+        if template is None:
             because = "it is no grammar that ChatFormat.grammar returns"
             raise UnsupportedExport("the grammar has no response template", because=because)
-        return found()
+        return template()
 
 
 Kind = TypeVar("Kind", bound=Grammar)

@@ -290,7 +290,7 @@ class Productions:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        named, declared, found = [self.start], set(self.specials), []
+        named, declared, widened = [self.start], set(self.specials), []
         sequences = chain.from_iterable([rule.alternatives for rule in self.rules.values()])
         object.__setattr__(self, "_symbols", tuple(chain.from_iterable(sequences)))
         for symbol in self._symbols:
@@ -301,14 +301,14 @@ class Productions:
             elif isinstance(symbol, Embedded):
                 declared.update(getattr(symbol.machine, "specials", ()))  # that it cannot do without
                 if symbol.machine.widened:
-                    found += [entry for entry in symbol.machine.widened if entry not in self.widened]
+                    widened += [entry for entry in symbol.machine.widened if entry not in self.widened]
         for name in named:
             if name not in self.rules:
                 options = ", ".join(sorted(self.rules)) or "none"
                 raise GrammarError(f"rule '{name}' is used but not defined", instead=f"one of: {options}")
         object.__setattr__(self, "specials", frozenset(declared))
         object.__setattr__(self, "stops", frozenset(self.stops))
-        object.__setattr__(self, "widened", (*self.widened, *found))
+        object.__setattr__(self, "widened", (*self.widened, *widened))
 
     def replace(self, rule: str, alternatives: Collection[Sequence], extra: Collection[Rule] = ()) -> Self:
         """Return this grammar with other alternatives for one rule, and with `extra` rules (new, or in place of old
@@ -335,9 +335,9 @@ class Productions:
         adopted = self._texts and self._texts.intersection(names_of(names, "special tokens"))
         if not adopted:
             return self
-        found = self.specials | adopted
-        known: Self | None = self._variants.get(found)
-        return known or cast("Self", self._variants.setdefault(found, replace(self, specials=found)))
+        specials = self.specials | adopted
+        known: Self | None = self._variants.get(specials)
+        return known or cast("Self", self._variants.setdefault(specials, replace(self, specials=specials)))
 
     @once
     def _texts(self) -> frozenset[str]:
@@ -400,8 +400,8 @@ class Productions:
             for name in names
         ]
         embedded = [symbol.machine for symbol in self._symbols if isinstance(symbol, Embedded)]
-        found = [entry for machine in embedded for entry in getattr(machine, "narrowed", ())]
-        return tuple(dict.fromkeys([*self.cut, *longest, *found]))
+        by_machines = [entry for machine in embedded for entry in getattr(machine, "narrowed", ())]
+        return tuple(dict.fromkeys([*self.cut, *longest, *by_machines]))
 
     @property
     def notes(self) -> tuple[Any, ...]:

@@ -138,13 +138,13 @@ class Lowering:
     def _position(self, symbol: Symbol | None, then: AlternativeAt, rule: str) -> AlternativeAt:
         # A symbol's hash is a call of Python, and a text equals no other symbol
         key = (symbol.text if type(symbol) is Literal else symbol, rule if symbol is None else then)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = len(self._symbol)
+        position = self._known.get(key)
+        if position is None:
+            position = self._known[key] = len(self._symbol)
             self._symbol.append(symbol)
             self._next.append(then)
             self._rule.append(rule)
-        return found
+        return position
 
     def _number(self, start: str) -> None:
         """Lay out all alternatives, then find the left recursion and the rules that run inside their only user."""
@@ -252,10 +252,10 @@ class Lowering:
     def _interned(
         self, goal: str, items: tuple[DottedItem, ...], every: frozenset[DottedItem], *, accepting: bool
     ) -> State:
-        found = self._states.get((goal, accepting, every))
-        if found is None:
-            found = self._states[goal, accepting, every] = RuleState(self, goal, items, accepting)
-        return found
+        state = self._states.get((goal, accepting, every))
+        if state is None:
+            state = self._states[goal, accepting, every] = RuleState(self, goal, items, accepting)
+        return state
 
     def _after(self, goal: str, reached: Sequence[AlternativeAt], inside: tuple[DottedItem, ...] = ()) -> State:
         """Return the state after symbols that were read, each up to one of these positions, and inside literals.
@@ -343,17 +343,17 @@ class Lowering:
         if len(calls) < _MANY:
             return [(self._call(symbol), after) for symbol, after in calls]
         groups: dict[State, list[Expr]] = {}
-        found: list[tuple[State, State]] = []
+        together: list[tuple[State, State]] = []
         for symbol, after in calls:
             if (language := expression(symbol)) is not None:
                 groups.setdefault(after, []).append(language)
         for symbol, after in calls:
             language, alike = expression(symbol), groups.get(after, [])
             if language is None or len(alike) < _MANY:
-                found.append((self._call(symbol), after))
+                together.append((self._call(symbol), after))
             elif language is alike[0]:
-                found.append((Text(Quoting.RAW, filled(factored(alike))), after))
-        return found
+                together.append((Text(Quoting.RAW, filled(factored(alike))), after))
+        return together
 
     def _after_bytes(self, goal: str, group: list[tuple[bytes, DottedItem]]) -> State:
         """Return the state after the first byte of literals that share it; all bytes that they share are one chain."""

@@ -58,10 +58,10 @@ def grammar_of(wanted: Any, *, profile: str | None = None) -> Grammar:
 def _schema_in(text: str) -> Any:
     """Return the schema that a JSON text spells, None where it is none."""
     try:
-        found = json.loads(text)
+        schema = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, Mapping | bool) else None
+    return schema if isinstance(schema, Mapping | bool) else None
 
 
 def _no_schema(text: str) -> str:

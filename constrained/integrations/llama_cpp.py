@@ -64,7 +64,7 @@ def _piece(table: Any, token: int) -> bytes:
     size = 64
     while True:
         room = ctypes.create_string_buffer(size)
-        found = llama_cpp.llama_token_to_piece(table, token, room, size, 0, True)
-        if found >= 0:
-            return bytes(room.raw[:found])
-        size = -found
+        length = llama_cpp.llama_token_to_piece(table, token, room, size, 0, True)
+        if length >= 0:
+            return bytes(room.raw[:length])
+        size = -length

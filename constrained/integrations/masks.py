@@ -51,11 +51,11 @@ def masked(
     On the host compiled, 0.03 ms for 128,000 tokens; by a mask of booleans 0.06-0.4 ms.
     """
     if select is not None and scores.device.type == "cpu" and scores.dtype == torch.float32:
-        found = torch.empty_like(scores, memory_format=torch.contiguous_format)
-        return found, select(_bits(scores.contiguous()), allowed.view(np.uint32), _bits(found))
+        new_scores = torch.empty_like(scores, memory_format=torch.contiguous_format)
+        return new_scores, select(_bits(scores.contiguous()), allowed.view(np.uint32), _bits(new_scores))
     words = torch.from_numpy(~allowed).to(scores.device, non_blocking=True)
-    found = scores.masked_fill(padded(unpacked(words), scores.shape[-1]), float("-inf"))
-    return found, found.amax(dim=-1) != float("-inf")
+    new_scores = scores.masked_fill(padded(unpacked(words), scores.shape[-1]), float("-inf"))
+    return new_scores, new_scores.amax(dim=-1) != float("-inf")
 
 
 def _bits(scores: torch.Tensor) -> np.ndarray[Any, Any]:

@@ -101,7 +101,7 @@ def run(
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
     try:
-        found = ray.data.from_items(
+        results = ray.data.from_items(
             [{"row": json.dumps(row)} for row in rows], override_num_blocks=max(1, -(-len(rows) // _BATCH))
         ).map_batches(
             Worker,
@@ -110,7 +110,7 @@ def run(
             compute=ray.data.ActorPoolStrategy(size=actors),
             num_cpus=cpus,
         )
-        for entry in found.iter_rows():
+        for entry in results.iter_rows():
             yield json.loads(entry["result"])
     finally:
         if begun:
@@ -143,7 +143,7 @@ def _done(path: Path, rows: Sequence[Row]) -> list[Row]:
     """Return the lines of a file that are complete, and cut off what follows them."""
     if not path.exists():
         return []
-    found: list[Row] = []
+    done: list[Row] = []
     data = path.read_bytes()
     kept = 0
     for line in data.splitlines(keepends=True):
@@ -151,23 +151,23 @@ def _done(path: Path, rows: Sequence[Row]) -> list[Row]:
             break
         try:
             entry = json.loads(line)
-            belongs = len(found) < len(rows) and entry["row"] == _name(rows[len(found)])
+            belongs = len(done) < len(rows) and entry["row"] == _name(rows[len(done)])
             belongs = belongs and isinstance(entry.get("result"), dict)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             belongs = False
         if not belongs:
             raise ConstrainedError(
                 f"{path} holds other results",
-                where=f"line {len(found) + 1}",
+                where=f"line {len(done) + 1}",
                 because="it does not belong to that row of the input",
                 instead="another --out, or the input that it was begun with",
             )
-        found.append(entry)
+        done.append(entry)
         kept += len(line)
     if kept < len(data):
         with path.open("r+b") as file:
             file.truncate(kept)
-    return found
+    return done
 
 
 def _name(row: Row) -> str:

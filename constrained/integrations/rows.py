@@ -164,7 +164,7 @@ class Rows:
         shared = min(last.shape[1], ids.shape[1])
         if len(last) == count and np.array_equal(last[:, :shared], ids[:, :shared]):
             return [(at, shared) for at in range(count)]
-        found = []
+        sources = []
         for at in range(count):
             group = self._group(at, count)
             first, end = (len(last) * number // len(self._constraints) for number in (group, group + 1))
@@ -175,8 +175,8 @@ class Rows:
                 else np.zeros(end - first, np.int64)
             )
             best = int(common.argmax())
-            found.append((first + best, int(common[best])))
-        return found
+            sources.append((first + best, int(common[best])))
+        return sources
 
     def _fits(self, count: int) -> bool:
         return count % len(self._constraints) == 0

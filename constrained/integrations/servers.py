@@ -56,19 +56,19 @@ def read_arguments(given: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise ConstrainedError(f"the arguments of a request are {shown(given)}", instead="a mapping by name")
     ours = [name for name in given if isinstance(name, str) and name.startswith(PREFIX)]
-    found = {name.removeprefix(PREFIX): given[name] for name in ours}
-    unknown = sorted(found.keys() - {*KINDS, *BESIDE})
+    asked = {name.removeprefix(PREFIX): given[name] for name in ours}
+    unknown = sorted(asked.keys() - {*KINDS, *BESIDE})
     names = ", ".join(PREFIX + name for name in (*KINDS, *BESIDE))
     if unknown:
         raise ConstrainedError(f"unknown argument {PREFIX}{unknown[0]:.100}", instead=f"one of: {names}")
-    if found and len(found.keys() & set(KINDS)) != 1:
+    if asked and len(asked.keys() & set(KINDS)) != 1:
         raise ConstrainedError(
-            f"{len(found.keys() & set(KINDS))} grammars in a request",
+            f"{len(asked.keys() & set(KINDS))} grammars in a request",
             because="it has exactly one",
             instead=f"one of: {names}",
         )
-    budget_of(found, None)
-    return found
+    budget_of(asked, None)
+    return asked
 
 
 def budget_of(asked: Mapping[str, Any], most: int | None) -> int | None:
@@ -147,10 +147,10 @@ class Requests:
         """
         key = _name(asked)
         with self._lock:
-            found = self._known.get(key) if key is not None else None
-            if found is not None and key is not None:
+            known = self._known.get(key) if key is not None else None
+            if known is not None and key is not None:
                 self._known.move_to_end(key)
-                return found
+                return known
         made = compile_grammar(grammar_of(asked), self.vocabulary)
         if key is not None and len(key) <= _KEPT_BYTES >> 2:
             self._keep(key, made)
@@ -243,13 +243,13 @@ class Cursor:
 
     def validate(self, tokens: Sequence[int]) -> list[int]:
         """Return the tokens that may come, up to the first that may not; nothing is read.  Negative ids are padding."""
-        found: list[int] = []
+        allowed: list[int] = []
         for token in tokens:
             if token < 0 or self.finished or not self._advance(token):
                 break
-            found.append(token)
-        self.rollback(len(found))
-        return found
+            allowed.append(token)
+        self.rollback(len(allowed))
+        return allowed
 
     def rollback(self, count: int) -> None:
         """Take back the last tokens, those behind the end included."""
@@ -315,8 +315,8 @@ class Cursor:
 
 def _words(bitmask: Any, row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
     array = bitmask if isinstance(bitmask, np.ndarray) else bitmask.numpy()
-    found: np.ndarray[Any, np.dtype[np.uint32]] = array[row].view(np.uint32)
-    return found
+    words: np.ndarray[Any, np.dtype[np.uint32]] = array[row].view(np.uint32)
+    return words
 
 
 def _only(bitmask: Any, row: int, tokens: Collection[int]) -> None:

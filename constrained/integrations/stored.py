@@ -92,13 +92,13 @@ def load(
     data = _read(path)
     content = _content(path, data)
     table = vocabulary if isinstance(vocabulary, Vocabulary) else vocabulary_of(vocabulary)
-    found, wanted = table.fingerprint, content["vocabulary"]["fingerprint"]
-    if found != wanted:
+    fingerprint, wanted = table.fingerprint, content["vocabulary"]["fingerprint"]
+    if fingerprint != wanted:
         raise VocabularyError(
             "the file is for another vocabulary",
             where=str(path),
             because=(
-                f"its fingerprint is {found:.12}…, the file's {shown(wanted, 16)}, of size "
+                f"its fingerprint is {fingerprint:.12}…, the file's {shown(wanted, 16)}, of size "
                 f"{shown(content['vocabulary'].get('size'))}"
             ),
             instead="the vocabulary that it was saved with, or compile again",
@@ -188,15 +188,15 @@ def _parts(grammar: Grammar) -> list[list[Any]]:
     parts: list[list[Any]] = []
     todo = [grammar]
     while todo:
-        found = todo[-1]
-        missing = [part for part in _inner(found) if id(part) not in places]
+        grammar_at = todo[-1]
+        missing = [part for part in _inner(grammar_at) if id(part) not in places]
         if missing:
             todo += missing
             continue
         todo.pop()
-        if id(found) not in places:
-            places[id(found)] = len(parts)
-            parts.append(_part(found, places))
+        if id(grammar_at) not in places:
+            places[id(grammar_at)] = len(parts)
+            parts.append(_part(grammar_at, places))
     return parts
 
 
@@ -301,15 +301,15 @@ def _schema(known: list[Grammar], schema: Any, documents: Any, options: Mapping[
 
 def _format(name: str, arguments: Mapping[str, Any], *, formats: Mapping[str, ChatFormat]) -> Grammar:
     """Return a format's grammar; by name only: a file cannot make its reader open another one."""
-    found = formats.get(name)
-    if found is None:
+    chat = formats.get(name)
+    if chat is None:
         if name not in ChatFormat.names():
             raise GrammarError(
                 f"unknown format {shown(name)}", because="the file names a format of the one who wrote it",
                 instead='Constraint.load(path, vocabulary, formats={"name": ChatFormat.load("mine.toml")})')
-        found = ChatFormat.load(name)
+        chat = ChatFormat.load(name)
     given = {key: value for key, value in arguments.items() if key not in ("options", "thinking")}
-    return found.grammar(**given, **arguments["thinking"], **arguments["options"])
+    return chat.grammar(**given, **arguments["thinking"], **arguments["options"])
 
 
 def _at(known: list[Grammar], place: Any) -> Grammar:

@@ -153,17 +153,17 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         """
         self._check(input_ids, scores)
         generation, rows = self._step(input_ids, sys._getframe(1))
-        found, some = masked(scores, self._allowed(rows, generation.behind))
+        new_scores, some = masked(scores, self._allowed(rows, generation.behind))
         free = [at for at, row in enumerate(rows) if row.matcher is None or row.left]
         if free:
             chosen = torch.tensor(free, device=scores.device)
-            found[chosen] = scores[chosen]
+            new_scores[chosen] = scores[chosen]
         emptiness = Emptiness(some, rows)
         if scores.device.type == "cpu":
             emptiness.check()
         else:
             generation.unchecked = emptiness
-        return found
+        return new_scores
 
     def reset(self) -> None:
         """Forget this thread's generation: the next call starts a new one.  For hosts that call without `generate`."""
@@ -376,7 +376,7 @@ def grammar_candidates(
 
     whole = generation_config.output_hidden_states or generation_config.output_attentions
     ahead = ModelThatReadsAhead(model, (lambda _: []) if whole else dictated, cache, generation_config.max_length)
-    found = GenerationMixin._sample(
+    output = GenerationMixin._sample(
         ahead,
         input_ids,
         logits_processor=logits_processor,
@@ -385,8 +385,8 @@ def grammar_candidates(
         streamer=argument(sys._getframe(1), "streamer"),  # which `generate` does not hand on
         **options,
     )
-    ahead.finish(getattr(found, "sequences", found).shape[1])
-    return found
+    ahead.finish(getattr(output, "sequences", output).shape[1])
+    return output
 
 
 def _drafting(input_ids: torch.Tensor, logits_processor: LogitsProcessorList, cache: Any) -> GrammarProcessor:
@@ -562,9 +562,9 @@ def criteria_of(frame: FrameType | None) -> StoppingCriteriaList | None:
     It makes the list anew for each call, so nobody else sees what is added.
     """
     while frame is not None and frame.f_code is not _GENERATE:
-        found = frame.f_locals.get("stopping_criteria")
-        if isinstance(found, StoppingCriteriaList):
-            return found
+        criteria = frame.f_locals.get("stopping_criteria")
+        if isinstance(criteria, StoppingCriteriaList):
+            return criteria
         frame = frame.f_back
     return None
 
@@ -623,8 +623,8 @@ class ModelThatReadsAhead:
         return self._prepared(self._fed, next_sequence_length, options)
 
     def _prepared(self, ids: torch.Tensor, length: int | None, options: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = self._model.prepare_inputs_for_generation(ids, next_sequence_length=length, **options)
-        return found
+        inputs: dict[str, Any] = self._model.prepare_inputs_for_generation(ids, next_sequence_length=length, **options)
+        return inputs
 
     def __call__(self, *, return_dict: bool = True, **inputs: Any) -> Any:
         """Return the model's outputs for the position that was prepared; the logits are all that a draft leaves."""

@@ -80,18 +80,18 @@ def generate(
     prompts = list(prompt) if several else [prompt]
     writer = _Writer(tokenizer, wanted if isinstance(wanted, ChatFormat) and not isinstance(prompts[0], str) else None)
     asked = {"parallel_tool_calls": parallel_tool_calls, "response_schema": response_schema}
-    found = wanted_of(wanted, tools, tool_choice, writer.begun, reasoning_budget=reasoning_budget, **asked)
+    answer = wanted_of(wanted, tools, tool_choice, writer.begun, reasoning_budget=reasoning_budget, **asked)
     size = model.config.get_text_config().vocab_size
-    given = found.grammar.vocabulary if isinstance(found.grammar, CompiledGrammar) else vocabulary
+    given = answer.grammar.vocabulary if isinstance(answer.grammar, CompiledGrammar) else vocabulary
     if given is not None:
         check_vocabulary(given, tokenizer, size)
     vocabulary = given or vocabulary_of(tokenizer, size=size)
-    grammar = found.grammar
+    grammar = answer.grammar
     constraint = grammar if isinstance(grammar, CompiledGrammar) else compile_grammar(grammar, vocabulary)
     told = generation_kwargs(constraint, max_new_tokens) | {"max_new_tokens": max_new_tokens + 1}  # and a stop token
     rows = [writer.ids(one, vocabulary, tools) for one in prompts]
     inputs = _batch(rows, told.get("pad_token_id", 0)).to(model.device)
-    run = _Run(model, {**inputs, **told, **options}, found, constraint, len(prompts), max_new_tokens)
+    run = _Run(model, {**inputs, **told, **options}, answer, constraint, len(prompts), max_new_tokens)
     if stream:
         if several:
             raise ConstrainedError("a batch cannot be streamed", instead="generate(…, stream=True) for each prompt")
@@ -168,12 +168,12 @@ class _Run:
                 ids += new
                 try:
                     text = self.constraint.vocabulary.decode(ids[: self._end(ids)]).decode(errors="ignore")
-                    found = self.wanted.begun(text)
+                    partial_value = self.wanted.begun(text)
                 except ValueError:  # nothing yet, or nothing that is valid
                     continue
-                if found != last:
-                    last = found
-                    yield found
+                if partial_value != last:
+                    last = partial_value
+                    yield partial_value
             yield self.answer(new())
         finally:
             left.set()
@@ -231,8 +231,8 @@ class _Writer:
             return list(self._tokenizer(prompt or self._tokenizer.bos_token)["input_ids"])
         messages = _messages(prompt)
         if self._chat is not None and not self._named:
-            found: list[int] = rendered_ids(self._chat, messages, vocabulary, tools, self.begun)
-            return found
+            rendered: list[int] = rendered_ids(self._chat, messages, vocabulary, tools, self.begun)
+            return rendered
         if not getattr(self._tokenizer, "chat_template", None):
             raise ConstrainedError(
                 "messages without a chat template", because="the tokenizer has none", instead="the prompt as text"

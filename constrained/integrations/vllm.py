@@ -175,7 +175,7 @@ class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a
         slots, offsets, fed, ends = (
             tensor.tolist() for tensor in (ctx.expanded_idx_mapping, ctx.expanded_local_pos, ctx.input_ids, ctx.pos)
         )
-        starts, found = self._slots.prompt_len.np, []
+        starts, cursors = self._slots.prompt_len.np, []
         cursor: Cursor | None = None
         for row, (slot, offset) in enumerate(zip(slots, offsets)):
             request = self._running.get(slot)
@@ -189,8 +189,8 @@ class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a
                 # the engine drops what follows a draft that it refuses
                 cursor = cursor if cursor.accept([fed[row]]) else None
             if cursor is not None:
-                found.append((row, cursor))
-        return found
+                cursors.append((row, cursor))
+        return cursors
 
 
 def _stops(sampling_params: Any) -> Collection[int]:

@@ -98,10 +98,10 @@ def literals(texts: Iterable[str]) -> Expr:
     unlike = set(texts)
     if not all(map(str.isascii, unlike)):
         unlike = {text for text in unlike if not any("\ud800" <= char <= "\udfff" for char in text)}
-    found = tuple(sorted_in_turns(unlike))
-    if not found:
+    texts_sorted = tuple(sorted_in_turns(unlike))
+    if not texts_sorted:
         return NEVER
-    return literal(found[0]) if len(found) == 1 else of_literal_set(LiteralSet(found))
+    return literal(texts_sorted[0]) if len(texts_sorted) == 1 else of_literal_set(LiteralSet(texts_sorted))
 
 
 def of_literal_set(texts: LiteralSet) -> Expr:
@@ -142,16 +142,16 @@ def lazy(state: Lazy) -> Expr:
 
 def concat(*exprs: Expr) -> Expr:
     """Return the texts made of one text of each expression, in order."""
-    found = EPSILON
+    whole = EPSILON
     for expr in reversed(exprs):
-        if found is EPSILON:
-            found = expr
+        if whole is EPSILON:
+            whole = expr
             continue
         if expr.kind == CONCAT:
             spend(2)
         for part in reversed(parts(expr)) if expr.kind == CONCAT else (expr,):
-            found = _prepend(part, found)
-    return found
+            whole = _prepend(part, whole)
+    return whole
 
 
 def _prepend(head: Expr, tail: Expr) -> Expr:
@@ -237,12 +237,12 @@ def union(*exprs: Expr) -> Expr:
         elif expr is not NEVER:
             members[expr] = None
     spend(4 + 3 * len(members))
-    found = _merge(members, empty=empty) if members else []
-    if len(found) > 1:
-        found.sort(key=attrgetter("serial"))
-        result = interned(UNION, *found)
+    merged = _merge(members, empty=empty) if members else []
+    if len(merged) > 1:
+        merged.sort(key=attrgetter("serial"))
+        result = interned(UNION, *merged)
     else:
-        result = found[0] if found else NEVER
+        result = merged[0] if merged else NEVER
     if not empty or result.accepts:
         return result
     return EPSILON if result is NEVER else repeat(result, 0, 1)
@@ -292,18 +292,18 @@ def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
         head, tail = expr.args if expr.kind == CONCAT else (expr, EPSILON)
         body, least, most = head.args if head.kind == REPEAT else (head, 1, 1)
         groups.setdefault((body, tail), []).append((least, most, expr))
-    found: list[Expr] = []
+    merged: list[Expr] = []
     changed = False
     bases: set[Expr] = set()
     for (body, tail), counts in groups.items():
         if len(counts) == 1 and not counts[0][0] <= 1 < counts[0][1]:  # nothing to merge it with
-            found.append(counts[0][2])
+            merged.append(counts[0][2])
             continue
         based = (empty if tail is EPSILON else tail in members or _has_member(tail, members)) and any(
             c[1] > 1 for c in counts
         )
         if len(counts) == 1 and not based:
-            found.append(counts[0][2])
+            merged.append(counts[0][2])
             continue
         if based:
             counts.append((0, 0, NEVER))
@@ -318,11 +318,11 @@ def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
         changed = True
         for least, most in intervals:
             if most:
-                found.append(_prepend(repeat(body, least, None if most == INFINITE else most), tail))
+                merged.append(_prepend(repeat(body, least, None if most == INFINITE else most), tail))
     if not changed:
-        return _absorb(_widest(found) if len(found) > 2 else found)
-    found = [expr for expr in dict.fromkeys(found) if expr not in bases]
-    flat = [member for expr in found for member in (expr.args if expr.kind == UNION else (expr,))]
+        return _absorb(_widest(merged) if len(merged) > 2 else merged)
+    merged = [expr for expr in dict.fromkeys(merged) if expr not in bases]
+    flat = [member for expr in merged for member in (expr.args if expr.kind == UNION else (expr,))]
     return _widest(flat) if len(flat) > 2 else flat
 
 
@@ -483,13 +483,13 @@ def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
         short = _meet_length(*members)
         if short is not None:
             return short
-    found = list(members)
+    conjuncts = list(members)
     if outside is not NEVER:
-        found.append(complement(outside))
-    found.sort(key=_serial)
-    if len(found) < 2:
-        return found[0] if found else ANY_TEXT
-    both = interned(INTERSECT, *found)
+        conjuncts.append(complement(outside))
+    conjuncts.sort(key=_serial)
+    if len(conjuncts) < 2:
+        return conjuncts[0] if conjuncts else ANY_TEXT
+    both = interned(INTERSECT, *conjuncts)
     return both if both.short <= both.long else NEVER
 
 
@@ -555,10 +555,10 @@ def _meet_length(left: Expr, right: Expr) -> Expr | None:
         return intersect(repeat(ANY, least), right)
     if right.kind != CONCAT:
         return None
-    found = _fixed_ends(right)
-    if found is None:
+    ends = _fixed_ends(right)
+    if ends is None:
         return None
-    before, middle, after, fixed = found
+    before, middle, after, fixed = ends
     spend(len(before) + len(after) >> 1)
     inner = repeat(ANY, max(0, least - fixed), None if most == INFINITE else most - fixed)
     return concat(*before, intersect(middle, inner), *after)
@@ -655,15 +655,15 @@ def _length_bounded(expr: Expr) -> tuple[int, int, Expr] | None:
 
 def joined(edges: Sequence[tuple[int, int, Expr]]) -> RawEdges:
     """Merge neighbouring ranges with one target."""
-    found: list[tuple[int, int, Expr]] = []
+    edges_joined: list[tuple[int, int, Expr]] = []
     for edge in edges:
-        if found:
-            low, high, target = found[-1]
+        if edges_joined:
+            low, high, target = edges_joined[-1]
             if target is edge[2] and high + 1 == edge[0]:
-                found[-1] = low, edge[1], target
+                edges_joined[-1] = low, edge[1], target
                 continue
-        found.append(edge)
-    return tuple(found)
+        edges_joined.append(edge)
+    return tuple(edges_joined)
 
 
 def less(left: RawEdges, right: RawEdges) -> RawEdges:
@@ -673,7 +673,7 @@ def less(left: RawEdges, right: RawEdges) -> RawEdges:
     29 µs a character, now 19.
     """
     spend(3 + ((len(left) + 3 * len(right)) >> 1))
-    found: list[tuple[int, int, Expr]] = []
+    edges: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, Expr], Expr] = {}
     j = 0
     for low, high, target in left:
@@ -682,17 +682,17 @@ def less(left: RawEdges, right: RawEdges) -> RawEdges:
         while j < len(right) and right[j][0] <= high:
             first, last, other = right[j]
             if low < first:
-                found.append((low, first - 1, target))
+                edges.append((low, first - 1, target))
             met = known.get((target, other))
             if met is None:
                 met = known[target, other] = intersect(target, complement(other))
             end = last if last < high else high
             if met is not NEVER:
-                found.append((low if low > first else first, end, met))
+                edges.append((low if low > first else first, end, met))
             low = end + 1
             if last > high:
                 break
             j += 1
         if low <= high:
-            found.append((low, high, target))
-    return joined(found)
+            edges.append((low, high, target))
+    return joined(edges)

@@ -106,12 +106,12 @@ TEXT_START = LookBehind(EPSILON)
 def seq(*items: PatternTree) -> PatternTree:
     """Return the items in order, neighbours without assertions joined."""
     spend(2 * len(items))
-    found: list[PatternTree] = []
+    items_flat: list[PatternTree] = []
     for item in items:
-        found.extend(item.items if isinstance(item, Seq) else (item,))
+        items_flat.extend(item.items if isinstance(item, Seq) else (item,))
     joined_items: list[PatternTree] = []
     pieces: list[Expr] = []
-    for item in (*found, TEXT_END):
+    for item in (*items_flat, TEXT_END):
         if isinstance(item, PlainPart):
             pieces.append(item.expr)
             continue
@@ -231,14 +231,14 @@ def _guarded_run(tree: Loop) -> Expr | None:
     *guards, char = tree.body.items if isinstance(tree.body, Seq) else (tree.body,)
     if not isinstance(char, PlainPart) or single(char.expr) is None:
         return None
-    found = [repeat(char.expr, tree.least, None if tree.most == INFINITE else tree.most)]
+    conjuncts = [repeat(char.expr, tree.least, None if tree.most == INFINITE else tree.most)]
     for guard in guards:
         if not isinstance(guard, LookAhead) or guard.positive or not isinstance(guard.body, PlainPart):
             return None
         if guard.body.expr.accepts:
             return None
-        found.append(complement(concat(ANY_TEXT, guard.body.expr, ANY_TEXT)))
-    return intersect(*found)
+        conjuncts.append(complement(concat(ANY_TEXT, guard.body.expr, ANY_TEXT)))
+    return intersect(*conjuncts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,32 +285,32 @@ class _Program:
 
     def _cont(self, tree: PatternTree, after: _Cont, least: int, most: int) -> _Cont:
         key = (id(tree), id(after), least, most)
-        found = self.conts.get(key)
-        if found is None:
+        cont = self.conts.get(key)
+        if cont is None:
             spend(8)
-            found = self.conts.setdefault(key, _Cont(tree, after, least, most))
-            self._asks(found)
-        return found
+            cont = self.conts.setdefault(key, _Cont(tree, after, least, most))
+            self._asks(cont)
+        return cont
 
     def _asks(self, cont: _Cont) -> frozenset[int]:
         """Return the indices of the prefixes on which a continuation depends."""
-        found = self.asked.get(cont)
-        if found is None:
-            found = frozenset() if cont.next is None else self._asks(cont.next) | self._asked_by(cont.tree)
-            self.asked[cont] = found
-        return found
+        indices = self.asked.get(cont)
+        if indices is None:
+            indices = frozenset() if cont.next is None else self._asks(cont.next) | self._asked_by(cont.tree)
+            self.asked[cont] = indices
+        return indices
 
     def _asked_by(self, tree: PatternTree) -> frozenset[int]:
         if isinstance(tree, LookBehind):
             return frozenset({self.prefixes.setdefault(tree.prefix, len(self.prefixes))})
         if isinstance(tree, (PlainPart, TextEnd)):
             return frozenset()
-        found = self.asked_by.get(id(tree))
-        if found is None:
+        indices = self.asked_by.get(id(tree))
+        if indices is None:
             inner = tree.items if isinstance(tree, (Seq, Alt)) else (tree.body,)
             spend(3 * len(inner))
-            found = self.asked_by[id(tree)] = frozenset().union(*map(self._asked_by, inner))
-        return found
+            indices = self.asked_by[id(tree)] = frozenset().union(*map(self._asked_by, inner))
+        return indices
 
     def context(self) -> tuple[Expr, ...]:
         """Return the context at the start of the text."""
@@ -444,7 +444,7 @@ class ReadSome:
         for prefix in self.context:
             pieces = _refined(pieces, raw_edges(prefix))
             spend(len(pieces))
-        found: list[tuple[int, int, Expr]] = []
+        derivatives: list[tuple[int, int, Expr]] = []
         known: dict[tuple[Expr, tuple[Expr, ...]], Expr] = {}
         for low, high, target, context in pieces:
             result = known.get((target, context))
@@ -453,8 +453,8 @@ class ReadSome:
                     self.program.then(PlainPart(target), self.after), context
                 )
             if result is not NEVER:
-                found.append((low, high, result))
-        return joined(found)
+                derivatives.append((low, high, result))
+        return joined(derivatives)
 
 
 _Piece = tuple[int, int, Expr, tuple[Expr, ...]]
@@ -462,7 +462,7 @@ _Piece = tuple[int, int, Expr, tuple[Expr, ...]]
 
 def _refined(pieces: list[_Piece], edges: RawEdges) -> list[_Piece]:
     """Split pieces where the edges change, and append the edges' targets to their contexts."""
-    found, at = [], 0
+    refined, at = [], 0
     for low, high, target, context in pieces:
         while low <= high:
             while at < len(edges) and edges[at][1] < low:
@@ -471,9 +471,9 @@ def _refined(pieces: list[_Piece], edges: RawEdges) -> list[_Piece]:
             if low < first:
                 prefix, last = NEVER, first - 1
             last = min(last, high)
-            found.append((low, last, target, (*context, prefix)))
+            refined.append((low, last, target, (*context, prefix)))
             low = last + 1
-    return found
+    return refined
 
 
 def _nonempty(expr: Expr) -> Expr:

@@ -74,15 +74,15 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 def negate(ranges: Ranges) -> Ranges:
     """Return the characters outside a set."""
-    found, at = [], 0
+    gaps, at = [], 0
     spend(len(ranges) >> 2)
     for low, high in ranges:
         if at < low:
-            found.append((at, low - 1))
+            gaps.append((at, low - 1))
         at = high + 1
     if at <= MAX:
-        found.append((at, MAX))
-    return tuple(found)
+        gaps.append((at, MAX))
+    return tuple(gaps)
 
 
 def union(*sets: Ranges) -> Ranges:
@@ -92,17 +92,17 @@ def union(*sets: Ranges) -> Ranges:
 
 def intersect(left: Ranges, right: Ranges) -> Ranges:
     """Return the characters in both sets."""
-    found, i, j = [], 0, 0
+    common, i, j = [], 0, 0
     spend((len(left) + len(right)) >> 3)
     while i < len(left) and j < len(right):
         low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
         if low <= high:
-            found.append((low, high))
+            common.append((low, high))
         if left[i][1] < right[j][1]:
             i += 1
         else:
             j += 1
-    return tuple(found)
+    return tuple(common)
 
 
 def contains(ranges: Ranges, point: int) -> bool:
@@ -247,13 +247,13 @@ _PREFIXES = {
 
 @lru_cache(maxsize=1)
 def _lines() -> dict[str, str]:
-    found = {}
+    lines = {}
     for line in Path(__file__).with_name("unicode.txt").read_text("ascii").splitlines()[1:]:
         names, _, coded = line.partition(" ")
         kind, _, names = names.rpartition("=")
         for name in names.split("|"):
-            found[f"{kind}={name}" if kind else name] = coded
-    return found
+            lines[f"{kind}={name}" if kind else name] = coded
+    return lines
 
 
 @lru_cache(maxsize=256)
@@ -290,28 +290,28 @@ def _is_category(name: str) -> bool:
 
 def decoded(coded: str, at: int = 0) -> list[tuple[int, int]]:
     """Return ranges from words GAP[+EXTENT] in base 36; at: what the first gap is counted from."""
-    found = []
+    ranges = []
     for run in coded.split():
         gap, _, extent = run.partition("+")
         low = at + int(gap, 36)
         high = low + int(extent or "0", 36)
-        found.append((low, high))
+        ranges.append((low, high))
         at = high + 1
-    return found
+    return ranges
 
 
 @lru_cache(maxsize=1)
 def _case_classes() -> dict[int, tuple[int, ...]]:
     """Return, for each character that case folding touches, all those that are equal to it under simple folding."""
-    found, at = {}, 0
+    classes, at = {}, 0
     for run in _lines()["Case_Classes"].split():
         gap, *steps = run.split("+")
         at += int(gap, 36)
         members = [at]
         for step in steps:
             members.append(members[-1] + int(step, 36))
-        found.update(dict.fromkeys(members, tuple(members)))
-    return found
+        classes.update(dict.fromkeys(members, tuple(members)))
+    return classes
 
 
 @lru_cache(maxsize=4096)

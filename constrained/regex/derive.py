@@ -228,13 +228,13 @@ def _bounded(expr: Expr, bound: Expr) -> Expr:
     """
     if expr.kind != INTERSECT or expr.looks or bound.kind != REPEAT:
         return intersect(expr, bound)
-    found = _meetings.get((expr, bound))
-    if found is None:
+    bounded = _meetings.get((expr, bound))
+    if bounded is None:
         if not _APART.isdisjoint([part.kind for part in expr.args]):
             return intersect(expr, bound)
-        found = interned(INTERSECT, *sorted((*expr.args, bound), key=_serial))
-        _keep((expr, bound), found)
-    return found
+        bounded = interned(INTERSECT, *sorted((*expr.args, bound), key=_serial))
+        _keep((expr, bound), bounded)
+    return bounded
 
 
 def _met(*exprs: Expr) -> Expr:
@@ -242,14 +242,14 @@ def _met(*exprs: Expr) -> Expr:
 
     Three of four targets of a product of conditions have met before.
     """
-    found = _meetings.get(exprs)
-    if found is None:
-        found = intersect(*exprs)
+    meeting = _meetings.get(exprs)
+    if meeting is None:
+        meeting = intersect(*exprs)
         if len(exprs) > 2:
-            _keep(exprs, found)
+            _keep(exprs, meeting)
     else:
         spend(8 + len(exprs))  # as `intersect`, so that work is what it is, whoever came before
-    return found
+    return meeting
 
 
 def _keep(exprs: tuple[Expr, ...], met: Expr) -> None:
@@ -259,19 +259,19 @@ def _keep(exprs: tuple[Expr, ...], met: Expr) -> None:
 
 
 def _complement(expr: Expr) -> RawEdges:
-    found: list[tuple[int, int, Expr]] = []
+    edges: list[tuple[int, int, Expr]] = []
     outside: dict[Expr, Expr] = {}
     at = 0
     for low, high, target in _of(expr.args[0]):
         if at < low:
-            found.append((at, low - 1, ANY_TEXT))
+            edges.append((at, low - 1, ANY_TEXT))
         other = outside.get(target) or outside.setdefault(target, complement(target))
         if other is not NEVER:
-            found.append((low, high, other))
+            edges.append((low, high, other))
         at = high + 1
     if at <= MAX:
-        found.append((at, MAX, ANY_TEXT))
-    return joined(found)
+        edges.append((at, MAX, ANY_TEXT))
+    return joined(edges)
 
 
 def _step(expr: Expr) -> RawEdges:
@@ -297,7 +297,7 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
     if len(lists) == 2:
         return _overlay_two(lists[0], lists[1], combine, both=all_of == 2)
     cuts, pieces = _pieces(lists) if len(lists) < _MANY else _pieces_of_many(lists)
-    found: list[tuple[int, int, Expr]] = []
+    combined: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, ...], Expr] = {}
     for at, row in enumerate(pieces):
         if len(row) < all_of or not row:
@@ -310,8 +310,8 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
                 known[key] = combine(*row)
             target = known[key]
         if target is not NEVER:
-            found.append((cuts[at], cuts[at + 1] - 1, target))
-    return joined(found)
+            combined.append((cuts[at], cuts[at + 1] - 1, target))
+    return joined(combined)
 
 
 def _pieces(lists: Sequence[RawEdges]) -> tuple[list[int], list[list[Expr]]]:
@@ -350,7 +350,7 @@ def _overlay_two(left: RawEdges, right: RawEdges, combine: _Combine, *, both: bo
     have.
     """
     spend(1 + ((len(left) + len(right)) >> 1))
-    found: list[tuple[int, int, Expr]] = []
+    edges: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, Expr], Expr] = {}
     i = j = at = 0
     while i < len(left) and j < len(right):  # `min` and `max` would be half of the time
@@ -359,17 +359,17 @@ def _overlay_two(left: RawEdges, right: RawEdges, combine: _Combine, *, both: bo
         low, first = low if low > at else at, first if first > at else at
         start, end = low if low > first else first, high if high < last else last
         if low < first and not both:
-            found.append((low, high if high < first else first - 1, target))
+            edges.append((low, high if high < first else first - 1, target))
         elif first < low and not both:
-            found.append((first, last if last < low else low - 1, other))
+            edges.append((first, last if last < low else low - 1, other))
         if start <= end:
             met = known.get((target, other))
             if met is None:
                 met = known[target, other] = combine(target, other)
             if met is not NEVER:
-                found.append((start, end, met))
+                edges.append((start, end, met))
         at = end + 1
         i, j = i + (high == end), j + (last == end)
     if not both:
-        found.extend((max(low, at), high, target) for low, high, target in left[i:] + right[j:])
-    return joined(found)
+        edges.extend((max(low, at), high, target) for low, high, target in left[i:] + right[j:])
+    return joined(edges)

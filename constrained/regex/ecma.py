@@ -108,7 +108,7 @@ class Characters:
         start = self.at
         self.at += 1
         negated = self.take("^")
-        found: list[tuple[int, int]] = []
+        points: list[tuple[int, int]] = []
         while not self.take("]"):
             low = self.member(start)
             if self.peek("-") and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
@@ -118,11 +118,11 @@ class Characters:
                 if _is_point(low) and _is_point(high):
                     if low[0][0] > high[0][0]:
                         self.fail("the range is in the wrong order", at=dash)
-                    found.append((low[0][0], high[0][0]))
+                    points.append((low[0][0], high[0][0]))
                     continue
-                found += [*high, (0x2D, 0x2D)]
-            found += low
-        ranges = self.folded(charset.normal(found))
+                points += [*high, (0x2D, 0x2D)]
+            points += low
+        ranges = self.folded(charset.normal(points))
         return charset.negate(ranges) if negated else ranges
 
     def member(self, start: int) -> Ranges:

@@ -175,12 +175,12 @@ def single(expr: Expr) -> Ranges | None:
 
 def parts(expr: Expr) -> list[Expr]:
     """Return the factors of a concatenation, left to right; of another expression, itself."""
-    found = []
+    factors = []
     while expr.kind == CONCAT:
-        found.append(expr.args[0])
+        factors.append(expr.args[0])
         expr = expr.args[1]
-    found.append(expr)
-    return found
+    factors.append(expr)
+    return factors
 
 
 _expressions = Table["Expr"]()
@@ -195,25 +195,25 @@ def interned(kind: int, *args: Any) -> Expr:
     Raises: LimitExceeded: more than DEPTH_LIMIT expressions inside each other.
     """
     key: tuple[Any, ...] = (kind,) + args  # noqa: RUF005 - unpacking makes a list on the way
-    found = _expressions.recent.get(key)
-    if found is None:
-        found = _expressions.older(key) if _expressions.has_older else None
-        if found is None:
+    expr = _expressions.recent.get(key)
+    if expr is None:
+        expr = _expressions.older(key) if _expressions.has_older else None
+        if expr is None:
             spend(5 + len(args) if kind != CLASS else 5 + (len(args[0]) >> 2))
-            found = Expr(kind, args, next(_serials))
+            expr = Expr(kind, args, next(_serials))
         charge(_EXPRESSION)
-        found = _expressions.recent.setdefault(key, found)
-    return found
+        expr = _expressions.recent.setdefault(key, expr)
+    return expr
 
 
 def keep(*expressions: Expr) -> None:
     """Never forget some expressions and their automata: few and small ones, which no input changes."""
-    found, work = dict.fromkeys(expressions), [*expressions]
+    kept, work = dict.fromkeys(expressions), [*expressions]
     while work:
-        fresh = [target for _, _, target in work.pop().edges() if target not in found]
-        found.update(dict.fromkeys(fresh))
+        fresh = [target for _, _, target in work.pop().edges() if target not in kept]
+        kept.update(dict.fromkeys(fresh))
         work += fresh
-    _expressions.keep_too({(expr.kind, *expr.args): expr for expr in found})
+    _expressions.keep_too({(expr.kind, *expr.args): expr for expr in kept})
 
 
 def _restore_sorted(kind: int, members: tuple[Expr, ...]) -> Expr:
@@ -221,10 +221,10 @@ def _restore_sorted(kind: int, members: tuple[Expr, ...]) -> Expr:
 
 
 def _restore_concat(factors: tuple[Expr, ...]) -> Expr:
-    found = factors[-1]
+    whole = factors[-1]
     for factor in reversed(factors[:-1]):
-        found = interned(CONCAT, factor, found)
-    return found
+        whole = interned(CONCAT, factor, whole)
+    return whole
 
 
 def _of_nothing(args: tuple[Any, ...]) -> Facts:

@@ -74,16 +74,16 @@ def universal_over(expr: Expr) -> Expr | None:
             else None
         )
     if expr.kind == UNION:
-        found = next((found for found in map(universal_over, expr.args) if found is not None), None)
+        over = next((over for over in map(universal_over, expr.args) if over is not None), None)
         return (
-            found if found is not None and all(_is_over(member, found) for member in expr.args) else None
+            over if over is not None and all(_is_over(member, over) for member in expr.args) else None
         )
     if expr.kind == INTERSECT:
         for member in expr.args:
-            found = universal_over(member)
-            if found is not None and found is not ANY:
-                needed = (_needed(other, found) for other in expr.args if other is not member)
-                return found if None not in needed else None
+            over = universal_over(member)
+            if over is not None and over is not ANY:
+                needed = (_needed(other, over) for other in expr.args if other is not member)
+                return over if None not in needed else None
     return None
 
 
@@ -234,7 +234,7 @@ def size(expr: Expr) -> int:
         return _LOOKING
     if kind == COMPLEMENT and args[0].kind != UNION:
         return min(1 + size(args[0]), LARGE)
-    found = 1
+    product = 1
     for member in args if kind == INTERSECT else args[0].args if kind == COMPLEMENT else ():
-        found = min(found * size(member), LARGE)
-    return found
+        product = min(product * size(member), LARGE)
+    return product

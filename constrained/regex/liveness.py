@@ -85,15 +85,15 @@ def public_edges(expr: Expr) -> RawEdges:
 
 
 def _without_surrogates(edges: RawEdges) -> RawEdges:
-    found: list[tuple[int, int, Expr]] = []
+    clipped: list[tuple[int, int, Expr]] = []
     for low, high, target in edges:
         if low <= 0xDFFF <= high:
-            found.append((low, 0xD7FF, target))
+            clipped.append((low, 0xD7FF, target))
             if high > 0xDFFF:
-                found.append((0xE000, high, target))
+                clipped.append((0xE000, high, target))
         else:
-            found.append((low, high, target))
-    return tuple(found)
+            clipped.append((low, high, target))
+    return tuple(clipped)
 
 
 def _placed(error: LimitExceeded, expr: Expr) -> LimitExceeded:
@@ -154,11 +154,11 @@ def is_empty(expr: Expr) -> bool:
         return not expr._live
     try:
         with metered():
-            found = (len(expr.args) >= _SEVERAL and _guessed(expr)) or _search(expr)
+            live = (len(expr.args) >= _SEVERAL and _guessed(expr)) or _search(expr)
     except LimitExceeded as error:
         raise _placed(error, expr) from None
-    expr._live = found
-    return not found
+    expr._live = live
+    return not live
 
 
 def _lacks(expr: Expr) -> bool:
@@ -173,13 +173,13 @@ def _lacks(expr: Expr) -> bool:
 @cached(4096)
 def _asked(expr: Expr) -> int:
     """Return which of the witnesses stand in every text because a factor of the expression is one, as bits."""
-    found = 0
+    bits = 0
     factors = parts(expr)
     spend(1 + (len(factors) >> 3))
     for factor in factors:
         if factor.kind == LITERAL:
-            found |= witnesses_in_text(factor.args[0])
-    return found
+            bits |= witnesses_in_text(factor.args[0])
+    return bits
 
 
 def _guessed(expr: Expr) -> bool:
@@ -232,12 +232,12 @@ def shortest_text(expr: Expr) -> str | None:
     if expr.kind == REPEAT:
         body = shortest_text(expr.args[0])
         return None if body is None else body * int(expr.args[1])
-    found = [shortest_text(part) for part in (parts(expr) if expr.kind == CONCAT else expr.args)]
+    texts = [shortest_text(part) for part in (parts(expr) if expr.kind == CONCAT else expr.args)]
     if expr.kind == UNION:
-        return min((text for text in found if text is not None), key=len, default=None)
+        return min((text for text in texts if text is not None), key=len, default=None)
     if expr.kind == INTERSECT:
-        return next((text for text in found if text and all(matches(member, text) for member in expr.args)), None)
-    return None if None in found else "".join(text for text in found if text is not None)
+        return next((text for text in texts if text and all(matches(member, text) for member in expr.args)), None)
+    return None if None in texts else "".join(text for text in texts if text is not None)
 
 
 def _takes(expr: Expr, text: str) -> bool:
@@ -435,10 +435,10 @@ def example(expr: Expr) -> str | None:
     heap = [(expr.short, 0, 0, "", expr)]
     order = 0
     while heap:
-        _, _, _, text, found = heappop(heap)
-        if found.accepts:
+        _, _, _, text, language = heappop(heap)
+        if language.accepts:
             return text
-        for low, high, target in found.edges():
+        for low, high, target in language.edges():
             if target not in seen:
                 spend(_STATE)
                 seen.add(target)

@@ -85,8 +85,8 @@ class Markers:
         """
         known = self._special.get((id(raw), state))
         if known is None:
-            found = tuple([step for step in sorted(self._steps[state].items()) if _holds(raw, step[0])])
-            known = self._special[id(raw), state] = raw, found
+            steps = tuple([step for step in sorted(self._steps[state].items()) if _holds(raw, step[0])])
+            known = self._special[id(raw), state] = raw, steps
         return known[1]
 
     def step(self, state: int, point: int) -> int | None:
@@ -108,12 +108,12 @@ class Markers:
         >>> markers_of(["<|end|>"]).escaped(r"\n<|end|>", lambda char: f"\\u{ord(char):04x}")
         '\\n<|end|\\u003e'
         """
-        state, found = 0, []
+        state, pieces = 0, []
         for part in _ESCAPE.finditer(spelled):
             after = self.step(state, ord(part[1])) if part[1] else 0
-            found.append(part[0] if after is not None else escape(part[0]))
+            pieces.append(part[0] if after is not None else escape(part[0]))
             state = after or 0
-        return "".join(found)
+        return "".join(pieces)
 
 
 def _holds(ranges: Ranges, point: int) -> bool:
@@ -184,8 +184,8 @@ class Guarded(NamedTuple):
     @property
     def short(self) -> int:
         """As of expressions: at least so many characters are missing."""
-        found: int = getattr(self.language, "short", 0)
-        return found
+        missing: int = getattr(self.language, "short", 0)
+        return missing
 
     def edges(self) -> tuple[tuple[int, int, Guarded], ...]:
         markers, raw = self.markers, self.raw
@@ -220,8 +220,8 @@ class Guarded(NamedTuple):
         """As of expressions: the repeated class of characters and its bounds; None: the language is not of this
         kind.
         """
-        found = self.language.counted if isinstance(self.language, Expr) and not self.state else None
-        return None if found is None else (Endless(found[0], self.markers, self.raw), found[1], found[2])
+        repeat = self.language.counted if isinstance(self.language, Expr) and not self.state else None
+        return None if repeat is None else (Endless(repeat[0], self.markers, self.raw), repeat[1], repeat[2])
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,15 +154,15 @@ class TreeReader:
         self.pattern, self.flags = pattern, flags
 
     def sequence(self, items: Any, flags: int) -> PatternTree:
-        found: list[PatternTree] = []
+        trees: list[PatternTree] = []
         exact = self.by_words and not flags & _IGNORECASE
         for operator, run in groupby(getattr(items, "data", items), itemgetter(0)):
             if exact and operator is op.LITERAL:
                 spend(6)
-                found.append(PlainPart(literal("".join([chr(point) for _, point in run]))))
+                trees.append(PlainPart(literal("".join([chr(point) for _, point in run]))))
             else:
-                found += [self.item(operator, argument, flags) for _, argument in run]
-        return seq(*found)
+                trees += [self.item(operator, argument, flags) for _, argument in run]
+        return seq(*trees)
 
     def word(self, items: Any, flags: int) -> str:
         """Return the characters that items are in a row, two at least; none where they are something else."""
@@ -183,15 +183,15 @@ class TreeReader:
         """Return the class of one character that a list of set items stands for."""
         negated = bool(items) and items[0][0] is op.NEGATE
         spend(1 + len(items))
-        found: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         categories: list[tuple[int, int]] = []  # which case does not touch
         for operator, argument in items[1:] if negated else items:
             if operator is op.CATEGORY:
                 categories += charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII)
             else:
                 low, high = argument if operator is op.RANGE else (argument, argument)
-                found.append((low, high))
-        exact = charset.normal(found)
+                ranges.append((low, high))
+        exact = charset.normal(ranges)
         if flags & re.IGNORECASE:
             exact = charset.ignoring_case(exact, flags & (re.IGNORECASE | re.ASCII))
         exact = charset.union(exact, charset.normal(categories)) if categories else exact
@@ -233,8 +233,8 @@ class TreeReader:
         because, instead, spelled = _REFUSED.get(
             operator, (f"{operator} has no regular meaning", "plain regular syntax", "$.")
         )
-        found = re.search(spelled, re.sub(r"\\[^1-9]", "..", self.pattern))
-        at = found.start() if found else 0
+        match = re.search(spelled, re.sub(r"\\[^1-9]", "..", self.pattern))
+        at = match.start() if match else 0
         line, column = self.pattern.count("\n", 0, at) + 1, at - self.pattern.rfind("\n", 0, at)
         return GrammarError(
             f"cannot compile regular expression {_shown(self.pattern)}",

@@ -138,16 +138,16 @@ class ClosedRun:
                 inside.append(member)
         guards = [guard for guard in guards if not any(guard.startswith(other) for other in {*guards} - {guard})]
         ends = [end for end in ends if not any(guard in end for guard in guards)]
-        found = cls(
+        run = cls(
             char, least, None if most == INFINITE else most,
             tuple(sorted({*guards, *(end + closing for end in ends)})), closing, tuple(inside), tuple(outside),
         )
         same = all(
             any(begun.endswith(end) for end in ends) or any(guard in begun for guard in guards)
-            for begun in found._begun()
+            for begun in run._begun()
         )
         plain = char is ANY and inside  # no run, but another language, which happens to hold no marker
-        return found if guards and same and not plain and found.decided() else None
+        return run if guards and same and not plain and run.decided() else None
 
 
 def closed_run(items: Items, flags: int, reader: TreeReader) -> tuple[Expr, str, bool] | None:
@@ -192,7 +192,7 @@ def _closing(items: Items) -> tuple[str, Items]:
 
 def _guards(items: Items, flags: int, reader: TreeReader) -> list[str]:
     """Return the texts that negative look-aheads forbid; none where these are something else or forbid more."""
-    found: list[str] = []
+    guards: list[str] = []
     for operator, argument in items:
         if operator is not op.ASSERT_NOT or argument[0] < 0:
             return []
@@ -200,25 +200,25 @@ def _guards(items: Items, flags: int, reader: TreeReader) -> list[str]:
         words = _words(tree.expr) if isinstance(tree, PlainPart) else None
         if words is None:
             return []
-        found += words
-    return sorted(set(found)) if len(found) <= MOST_GUARDS else []
+        guards += words
+    return sorted(set(guards)) if len(guards) <= MOST_GUARDS else []
 
 
 def _words(expr: Expr) -> list[str] | None:
     """Return the texts of a small language without the empty one, else None."""
     if expr is NEVER or expr.accepts or not expr.plain or expr.long > _LONGEST:
         return None
-    found, work = list[str](), [("", expr)]
+    words, work = list[str](), [("", expr)]
     while work:
         text, left = work.pop()
         spend(5)
         if left.accepts:
-            found.append(text)
+            words.append(text)
         for low, high, target in left.edges():
-            if high - low + len(found) + len(work) >= MOST_GUARDS:
+            if high - low + len(words) + len(work) >= MOST_GUARDS:
                 return None
             work += [(text + chr(point), target) for point in range(low, high + 1)]
-    return found
+    return words
 
 
 _BACKSLASH = ord("\\")
@@ -236,15 +236,15 @@ def quoted_run(items: Items, flags: int, reader: TreeReader) -> Expr | None:
     string = _string(loop, quote, flags, reader)
     if string is None:
         return None
-    found = [concat(string, literal(quote))]
+    conjuncts = [concat(string, literal(quote))]
     for operator, argument in heads:
         if operator not in (op.ASSERT, op.ASSERT_NOT) or argument[0] < 0:
             return None
         head = _head(list(flattened(argument[1])), quote, flags, reader)
         if head is None:
             return None
-        found.append(head if operator is op.ASSERT else complement(head))
-    return concat(literal(chr(flat[0][1])), intersect(*found))
+        conjuncts.append(head if operator is op.ASSERT else complement(head))
+    return concat(literal(chr(flat[0][1])), intersect(*conjuncts))
 
 
 def _string(item: tuple[Any, Any], quote: str, flags: int, reader: TreeReader) -> Expr | None:
@@ -335,19 +335,19 @@ def _of(tree: PatternTree) -> Expr:
 
 def guarded_run(items: Items) -> GuardedRun | None:
     """Return a pattern as a run, None if it has another shape."""
-    found = GuardedRun()
+    run = GuardedRun()
     flat = list(flattened(items))
     while flat and _is_guard(*flat[0]):
-        found.first.append(flat.pop(0)[1][1])
+        run.first.append(flat.pop(0)[1][1])
     if len(flat) != 1 or flat[0][0] is not op.MAX_REPEAT:
         return None
     least, most, body = flat[0][1]
-    found.least, found.most = int(least), None if most is op.MAXREPEAT else int(most)
+    run.least, run.most = int(least), None if most is op.MAXREPEAT else int(most)
     *guards, last = list(flattened(body)) or [(None, None)]
     if last[0] not in CHARACTERS or not all(_is_guard(*guard) for guard in guards):
         return None
-    found.guards, found.character = [guard[1][1] for guard in guards], [last]
-    return found
+    run.guards, run.character = [guard[1][1] for guard in guards], [last]
+    return run
 
 
 def _is_guard(operator: Any, argument: Any) -> bool:

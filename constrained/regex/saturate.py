@@ -74,19 +74,19 @@ def reach(expr: Expr) -> int:
     while expr.reach is None and expr.kind == CONCAT:
         chain.append(expr)
         expr = expr.args[1]
-    found = expr.reach
-    if found is None:
-        found = 0
+    horizon = expr.reach
+    if horizon is None:
+        horizon = 0
         if expr.kind == REPEAT:
             _, least, most = expr.args
-            found = max(0, least - 1, most if most < INFINITE else 0)
+            horizon = max(0, least - 1, most if most < INFINITE else 0)
         elif expr.kind == UNION:
-            found = max(map(reach, expr.args))
-        expr.reach = found
+            horizon = max(map(reach, expr.args))
+        expr.reach = horizon
     for whole in reversed(chain):
         head: Expr = whole.args[0]
-        whole.reach = found = min(max(reach(head), head.short + found), whole.long)
-    return found
+        whole.reach = horizon = min(max(reach(head), head.short + horizon), whole.long)
+    return horizon
 
 
 def _roomy(expr: Expr, horizon: int) -> Expr:

@@ -33,11 +33,11 @@ def pattern_text(expr: Expr) -> str:
     >>> pattern_text(parse_python(r"(?:a|bc)*\\.[^x]{2,3}"))
     '(?:a|bc)*\\\\.[^x]{2,3}'
     """
-    found = []
+    pieces = []
     for piece in _pieces(expr):
         spend(1)
-        found.append(piece)
-    return "".join(found)
+        pieces.append(piece)
+    return "".join(pieces)
 
 
 def short_text(expr: Expr, limit: int = 200) -> str:
@@ -123,10 +123,10 @@ def _class(ranges: Ranges) -> str:
 
 
 def _ranges(ranges: Ranges) -> str:
-    found = []
+    pieces = []
     for low, high in ranges:
-        found.append(_char(low) if low == high else f"{_char(low)}{'-' if high > low + 1 else ''}{_char(high)}")
-    return "".join(found)
+        pieces.append(_char(low) if low == high else f"{_char(low)}{'-' if high > low + 1 else ''}{_char(high)}")
+    return "".join(pieces)
 
 
 def _char(point: int) -> str:

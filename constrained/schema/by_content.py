@@ -110,12 +110,12 @@ class Recent(Generic[Made]):
     def get(self, key: bytes) -> Made | None:
         with self._lock:
             known = self._made.get(key)
-            found = None if known is None else known()
-            if found is not None:
+            made = None if known is None else known()
+            if made is not None:
                 self._made.move_to_end(key)
-        if found is not None:
-            self._hold(key, found)
-        return found
+        if made is not None:
+            self._hold(key, made)
+        return made
 
     def _hold(self, key: bytes, made: Made) -> None:
         """Keep what is asked for again, until it is not asked for any more."""
@@ -132,9 +132,9 @@ class Recent(Generic[Made]):
             return made
         with self._lock:
             known = self._made.get(key)
-            found = None if known is None else known()
-            if found is None:
-                found, self._made[key] = made, ref(made)
+            kept = None if known is None else known()
+            if kept is None:
+                kept, self._made[key] = made, ref(made)
             if known is None:
                 self._left -= len(key)
                 while self._left < 0 or len(self._made) > self._most:
@@ -144,8 +144,8 @@ class Recent(Generic[Made]):
             else:  # it was asked for before, and perhaps forgotten
                 self._made.move_to_end(key)
         if known is not None or self._stays:
-            self._hold(key, found)
-        return found
+            self._hold(key, kept)
+        return kept
 
 
 _all: WeakSet[Recent[Any]] = WeakSet()

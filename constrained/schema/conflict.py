@@ -113,18 +113,18 @@ def _too_few_keys(parts: Sequence[Node]) -> tuple[str, str] | None:
 
 def _applied(node: Node) -> list[Node]:
     """Return a schema and those that it applies to the same value in any case."""
-    found: dict[int, Node] = {}
+    applied: dict[int, Node] = {}
     todo = [node]
     for node in todo:
         schema = node.schema
-        if not isinstance(schema, dict) or id(schema) in found:
+        if not isinstance(schema, dict) or id(schema) in applied:
             continue
-        found[id(schema)] = node
+        applied[id(schema)] = node
         rules = node.resource.dialect.rules
         references = [node.referent(word) for word in REFERRING if word in schema and word in rules]
         members = [node.below(member, "allOf", at) for at, member in enumerate(schema.get("allOf", ()))]
         todo += [signed.node for conj in references + members for signed in conj if signed.positive]
-    return [*found.values()]
+    return [*applied.values()]
 
 
 def _needed(node: Node) -> list[str]:

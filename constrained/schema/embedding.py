@@ -189,14 +189,14 @@ def embed(
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
     key, copy = content_of(schema, documents, *written, None if tags is None else tuple(tags), *further)
-    found = None if key is None else _recent.get(key)
-    if found is None:
+    embedded = None if key is None else _recent.get(key)
+    if embedded is None:
         own = copy is not None and unsupported == "raise"  # what is widened is read several times
         made = EmbeddedSchema(copy if own else schema, _options(*written, tags, *further), documents, key, own=own)
-        found = made if key is None else _recent.put(key, made)
-    if found.notes:
-        report(found.notes, strict=strict)
-    return found
+        embedded = made if key is None else _recent.put(key, made)
+    if embedded.notes:
+        report(embedded.notes, strict=strict)
+    return embedded
 
 
 def _check_documents(documents: object) -> None:

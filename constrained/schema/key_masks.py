@@ -18,12 +18,12 @@ def bits(mask: int) -> list[int]:
     """Return the numbers of the bits that are set."""
     if mask.bit_length() > _SHORT and mask.bit_count() > _FEW:
         return [number for number, digit in enumerate(bin(mask)[:1:-1]) if digit == "1"]
-    found = []
+    numbers = []
     while mask:
         low = mask & -mask
-        found.append(low.bit_length() - 1)
+        numbers.append(low.bit_length() - 1)
         mask ^= low
-    return found
+    return numbers
 
 
 def mask_of(numbers: Iterable[int], count: int) -> int:
@@ -52,15 +52,15 @@ class KeyOrder:
 
     def behind(self, rank: int) -> int:
         """Return the keys of a rank or more."""
-        found = self._behind.get(rank)
-        if found is None:
+        mask = self._behind.get(rank)
+        if mask is None:
             before = self._behind.get(rank - 1)
             spend(len(self.keys) >> (4 if before is None else 10))
             if len(self._behind) >= _KEPT:
                 self._behind.clear()
-            found = mask_of(self.keys[rank:], len(self.keys)) if before is None else before ^ 1 << self.keys[rank - 1]
-            self._behind[rank] = found
-        return found
+            mask = mask_of(self.keys[rank:], len(self.keys)) if before is None else before ^ 1 << self.keys[rank - 1]
+            self._behind[rank] = mask
+        return mask
 
     def nearest(self, keys: int) -> int:
         """Return the least rank of some keys, at least one."""

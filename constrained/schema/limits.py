@@ -86,16 +86,16 @@ def leading(library: Library, schemas: Iterable[Any]) -> set[int]:
     for (referring, _), target in library.targets.items():
         further.setdefault(id(target.schema), []).append(referring)
     spend(1 + (len(outer) >> 3) + (len(library.targets) >> 2))
-    found: set[int] = set()
+    ids: set[int] = set()
     rising = [id(schema) for schema in schemas]
     while rising:
         at = rising.pop()
-        if at and at not in found:
-            found.add(at)
+        if at and at not in ids:
+            ids.add(at)
             rising.append(outer.get(at, 0))
             rising.extend(further.get(at, ()))
-    spend(len(found))
-    return found
+    spend(len(ids))
+    return ids
 
 
 def survey(conj: Conj, values: Values) -> tuple[Conj, ...]:
@@ -158,8 +158,8 @@ def _is_format(conj: Conj) -> bool:
 def _place(conj: Conj) -> str:
     """Return the pointer of the keyword uniqueItems that a conjunction got from some node."""
     nodes = [signed.node for signed in ordered(conj)]
-    found = (place for node in nodes for place in _unique_in_place(node.schema, node.pointer))
-    return next(found, nodes[0].pointer)
+    places = (place for node in nodes for place in _unique_in_place(node.schema, node.pointer))
+    return next(places, nodes[0].pointer)
 
 
 def _unique_in_place(schema: Any, pointer: str) -> Iterator[str]:
@@ -199,13 +199,13 @@ def _item_claims(array: ArrayShape) -> set[tuple[Conj, tuple[Conj, ...]]]:
     """Return each kind of position: what its item is, and what clauses can claim of it."""
     listed = {part: None for clause in array.clauses for part in clause if isinstance(part, (ItemAt, ItemFrom))}
     parts = sorted(listed, key=rank)
-    found = set()
+    claims_of_kinds = set()
     for index in range(max([len(array.prefix), *(part.index + 1 for part in parts)]) + 1):
         spend(1 + len(parts))
         claims = [part.item for part in parts
                   if part.index == index or part.index < index and isinstance(part, ItemFrom)]
-        found.add((array.at(index), tuple(claims)))
-    return found
+        claims_of_kinds.add((array.at(index), tuple(claims)))
+    return claims_of_kinds
 
 
 def _member_claims(shape: ObjectShape) -> Iterator[tuple[Conj, tuple[Conj, ...]]]:
@@ -242,15 +242,15 @@ def _combined(
     conditions = dict.fromkeys([*counts, *claims])
     if not any(leads(part) for part in (base, *conditions)):
         return
-    found, few = {base: None}, len(conditions) <= _MOST_COMBINED
+    combined, few = {base: None}, len(conditions) <= _MOST_COMBINED
     for condition in conditions:
-        for conj in tuple(found) if few else (base,):
+        for conj in tuple(combined) if few else (base,):
             spend(2)
             outside = both(conj, negation(condition)) if condition in counts else beyond(values, conj, condition)
             for joined in (both(conj, condition), outside):
-                if joined is not None and joined not in found and joined != NOTHING and not values.never(joined):
-                    found[joined] = None
-    yield from found
+                if joined is not None and joined not in combined and joined != NOTHING and not values.never(joined):
+                    combined[joined] = None
+    yield from combined
 
 
 def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widened, ...]]:
@@ -258,12 +258,12 @@ def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widen
 
     Raises: UnsupportedSchema: what it reports lies outside the document.
     """
-    found: list[Widened] = []
+    removed: list[Widened] = []
     moved: dict[str, str] = {}  # where a oneOf has gone -> where it was
     while True:
         try:
             check(schema)
-            return schema, tuple(found)
+            return schema, tuple(removed)
         except UnsupportedSchema as error:
             schema = copy.deepcopy(schema)
             entry = _remove(schema, error)
@@ -276,7 +276,7 @@ def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widen
             for new, old in reversed(moved.items()):
                 if pointer.startswith(new):
                     pointer = old + pointer[len(new) :]
-            found.append(entry._replace(pointer=pointer))
+            removed.append(entry._replace(pointer=pointer))
 
 
 def _steps(pointer: str) -> list[str]:

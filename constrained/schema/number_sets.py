@@ -225,29 +225,29 @@ def normal(numbers: NumberRange) -> NumberRange | None:
         return None
     holes = _holes(numbers.not_multiples, integer, grid)
     steps = () if step is None else (step,)
-    found = NumberRange(integer, low, low_open, high, high_open, steps, holes, numbers.plain)
+    tightened = NumberRange(integer, low, low_open, high, high_open, steps, holes, numbers.plain)
     if low is not None and low == high:
-        return constant(low, plain=found.plain) if contains(found, low) else None
-    return found if grid is None or _has_member(found, grid) else None
+        return constant(low, plain=tightened.plain) if contains(tightened, low) else None
+    return tightened if grid is None or _has_member(tightened, grid) else None
 
 
 def _holes(steps: Collection[Fraction], integer: bool | None, grid: Fraction | None) -> tuple[Fraction, ...]:
     """Return what multiples of a grid are not multiples of: what lies on it, without multiples of others."""
-    found: list[Fraction] = []
+    holes: list[Fraction] = []
     for step in sorted({common((step, grid)) or step for step in steps} if grid is not None else set(steps)):
         whole = integer is False and step.denominator == 1
-        if not whole and not any(_divides(other, step) for other in found):
-            found.append(step)
-    return tuple(found)
+        if not whole and not any(_divides(other, step) for other in holes):
+            holes.append(step)
+    return tuple(holes)
 
 
 def common(steps: Iterable[Fraction]) -> Fraction | None:
     """Return the step of the numbers that are multiples of every step."""
-    found: Fraction | None = None
+    least_common: Fraction | None = None
     for step in steps:
-        found = step if found is None else Fraction(
-            lcm(found.numerator, step.numerator), gcd(found.denominator, step.denominator))
-    return found
+        least_common = step if least_common is None else Fraction(
+            lcm(least_common.numerator, step.numerator), gcd(least_common.denominator, step.denominator))
+    return least_common
 
 
 def _has_member(numbers: NumberRange, grid: Fraction) -> bool:
@@ -288,8 +288,8 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
         return () if left[0].low != right[0].low else right if right[0].plain else left
     left_points, left_ranges = _split(left)
     right_points, right_ranges = _split(right)
-    found = _points_within(left_points, set(right_points), right_ranges)
-    found += _points_within(right_points, set(), left_ranges, but=set(left_points))
+    within = _points_within(left_points, set(right_points), right_ranges)
+    within += _points_within(right_points, set(), left_ranges, but=set(left_points))
     for one in left_ranges:
         spend(len(right_ranges))
         for other in right_ranges:
@@ -297,27 +297,27 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
                 spend(12 + len(one.not_multiples) + len(other.not_multiples))
                 met = normal(_meet(one, other))
                 if met is not None:
-                    found.append(met)
-    return tuple(found)
+                    within.append(met)
+    return tuple(within)
 
 
 def _points_within(
     points: list[Fraction], known: set[Fraction], ranges: list[NumberRange], but: Collection[Fraction] = ()
 ) -> list[NumberRange]:
     """Return the points that are known or lie in some range, but for some of them."""
-    found = []
+    kept = []
     for value in points:
         one = constant(value)
         if value in but:
             continue
         if value in known:
-            found.append(one)
+            kept.append(one)
             continue
         spend(len(ranges))
         within = [other.plain for other in ranges if contains(other, value)]
         if within:
-            found.append(constant(value, plain=all(within)))
-    return found
+            kept.append(constant(value, plain=all(within)))
+    return kept
 
 
 def _are_apart(one: NumberRange, other: NumberRange) -> bool:
@@ -378,14 +378,14 @@ def _gaps(points: list[Fraction]) -> Numbers:
 
 def _outside(one: NumberRange) -> Numbers:
     """Return the complement of one range: below it, above it, or inside its bounds but off its grid."""
-    found = []
+    ranges = []
     if one.low is not None:
-        found.append(NumberRange(high=one.low, high_open=not one.low_open))
+        ranges.append(NumberRange(high=one.low, high_open=not one.low_open))
     if one.high is not None:
-        found.append(NumberRange(low=one.high, low_open=not one.high_open))
+        ranges.append(NumberRange(low=one.high, low_open=not one.high_open))
     inside = (one.low, one.low_open, one.high, one.high_open)
     if one.integer is not None and not (one.integer and one.multiples):  # multiples of whole steps are whole
-        found.append(NumberRange(not one.integer, *inside))
-    found += [NumberRange(None, *inside, not_multiples=(step,)) for step in one.multiples]
-    found += [NumberRange(None, *inside, multiples=(step,)) for step in one.not_multiples]
-    return tuple(member for member in map(normal, found) if member is not None)
+        ranges.append(NumberRange(not one.integer, *inside))
+    ranges += [NumberRange(None, *inside, not_multiples=(step,)) for step in one.multiples]
+    ranges += [NumberRange(None, *inside, multiples=(step,)) for step in one.not_multiples]
+    return tuple(member for member in map(normal, ranges) if member is not None)

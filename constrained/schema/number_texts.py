@@ -506,10 +506,10 @@ def magnitudes(
     numbers: NumberRange, left_out: frozenset[Fraction] = frozenset(), *, negative: bool
 ) -> Magnitudes | None:
     """Return the magnitudes of one sign without some numbers, None if there is none left."""
-    found = Magnitudes(
+    left = Magnitudes(
         numbers, frozenset(abs(value) for value in left_out if not value or (value < 0) == negative), negative=negative
     )
-    return found if found.zero or found.positive else None
+    return left if left.zero or left.positive else None
 
 
 # ======================================================================================================================
@@ -530,13 +530,13 @@ class Points:
         """values: all >= 0, each once."""
         spend_nearby(3 * len(values))
         self.zero = not all(values)
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for value in values:
             if value:
                 digits, point = decimal(value)
-                found.setdefault(digits, []).append(point)
-        self.digits = sorted(found)
-        self.places = [tuple(sorted(found[digits])) for digits in self.digits]  # value = 0.digits × 10^place
+                places.setdefault(digits, []).append(point)
+        self.digits = sorted(places)
+        self.places = [tuple(sorted(places[digits])) for digits in self.digits]  # value = 0.digits × 10^place
 
     def slice(self, prefix: str) -> tuple[int, int]:
         """Return the magnitudes whose digits, with zeros behind them, start with `prefix`; its first digit is > 0.
@@ -571,17 +571,17 @@ def outside(interval: Interval, holes: Iterable[int]) -> tuple[Interval, ...]:
     >>> outside((None, 3), (3, 0))
     ((None, -1), (1, 2))
     """
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     low, high = interval
     for hole in sorted(holes):
         if (low is not None and hole < low) or (high is not None and hole > high):
             continue
         if low is None or low < hole:
-            found.append((low, hole - 1))
+            intervals.append((low, hole - 1))
         low = hole + 1
     if high is None or low is None or low <= high:
-        found.append((low, high))
-    return tuple(found)
+        intervals.append((low, high))
+    return tuple(intervals)
 
 
 # ======================================================================================================================
@@ -602,14 +602,14 @@ class Both(Interned):
         self.goes_on = any(getattr(member, "goes_on", False) for member in members)
 
     def targets(self) -> Iterable[Target]:
-        found: dict[int, dict[Language, None]] = {}
+        by_point: dict[int, dict[Language, None]] = {}
         spend_nearby(4 * len(self.members))
         for member in self.members:
             for low, high, target in member.edges():
                 for point in range(low, high + 1):
-                    found.setdefault(point, {})[target] = None
-        for point in sorted(found):
-            yield point, point, union(tuple(found[point]), self._table)
+                    by_point.setdefault(point, {})[target] = None
+        for point in sorted(by_point):
+            yield point, point, union(tuple(by_point[point]), self._table)
 
 
 def forget(states: dict[Any, Any]) -> None:
@@ -624,13 +624,13 @@ def union(members: tuple[Language, ...], table: dict[frozenset[Language], Both])
     if len(members) == 1:
         return members[0]
     key = frozenset(members)
-    found = table.get(key)
-    if found is None:
+    both = table.get(key)
+    if both is None:
         spend_nearby(4 + 4 * len(members))
         if len(table) >= MOST_STATES:
             forget(table)
-        found = table[key] = Both(members, table)
-    return found
+        both = table[key] = Both(members, table)
+    return both
 
 
 # ======================================================================================================================
@@ -708,8 +708,8 @@ class MantissaStates:
         if len(self._states) >= MOST_STATES:
             forget(self._states)
         state = Mantissa(self, key, digits)
-        found = self._states[reduced] = state if state.live() else None
-        return found
+        reading = self._states[reduced] = state if state.live() else None
+        return reading
 
     def _reduced(self, key: MantissaKey) -> MantissaKey:
         """Return the key without what makes no difference to this set."""
@@ -831,10 +831,10 @@ class Mantissa(Interned):
 
     def _scales(self) -> tuple[Interval, ...]:
         """Return the exponents under which the digits so far are a member, as disjoint intervals."""
-        found = self._scaled
-        if found is None:  # asked for up to three times
-            found = self._scaled = self._scales_anew()
-        return found
+        scales = self._scaled
+        if scales is None:  # asked for up to three times
+            scales = self._scaled = self._scales_anew()
+        return scales
 
     def _scales_anew(self) -> tuple[Interval, ...]:
         numbers, key, points = self.reader.numbers, self.key, self.reader.points

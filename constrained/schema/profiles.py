@@ -106,19 +106,19 @@ def _with_bounds(schema: dict[str, Any]) -> dict[str, Any]:
     if not ("number" in kinds or "integer" in kinds) or not _LISTED.isdisjoint(schema):
         return schema
     low, high = _least(schema), _most(schema)
-    found = dict(schema)
+    bounded = dict(schema)
     if low is None:
         if high is not None and high < LEAST:
             return schema
-        found["minimum"] = LEAST
+        bounded["minimum"] = LEAST
     if high is None:
         if low is not None and low > MOST:
             return schema
-        found["maximum"] = MOST
+        bounded["maximum"] = MOST
     wide = low is None or high is None or high - low >= _NARROW
     if "number" in kinds and wide and "multipleOf" not in schema and "divisibleBy" not in schema:
-        found["multipleOf"] = _FINEST
-    return found
+        bounded["multipleOf"] = _FINEST
+    return bounded
 
 
 def _least(schema: dict[str, Any]) -> Fraction | None:

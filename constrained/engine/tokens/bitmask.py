@@ -85,15 +85,15 @@ def misfit(bitmask: Any, row: int, words: int) -> BitmaskError:
     >>> print(misfit(np.zeros(3, np.float32), 0, 3).because)
     it is an array of float32, shape (3,); row 0 with 3 words was to be written
     """
-    found = (
+    given = (
         f"an array of {bitmask.dtype}, shape {bitmask.shape}"
         if isinstance(bitmask, np.ndarray)
         else f"a {type(bitmask).__name__}"
     )
     if isinstance(bitmask, np.ndarray) and not bitmask.flags.writeable:
-        found = f"{found}, read-only"
+        given = f"{given}, read-only"
     return BitmaskError(
         "a bitmask does not fit",
-        because=f"it is {found}; row {shown(row)} with {words} words was to be written",
+        because=f"it is {given}; row {shown(row)} with {words} words was to be written",
         instead=_INSTEAD,
     )

@@ -319,8 +319,8 @@ def cut(starts: Ints, data: Octets) -> tuple[bytes | None, ...]:
     starts: (texts + 1,) where each begins, and where the last one ends.
     """
     if (compiled := _compiled()) is not None:
-        found: tuple[bytes | None, ...] = compiled.texts(starts, data)
-        return found
+        texts: tuple[bytes | None, ...] = compiled.texts(starts, data)
+        return texts
     row, ends = data.tobytes(), starts.tolist()
     return tuple([row[start:end] or None for start, end in zip(ends[:-1], ends[1:], strict=True)])
 

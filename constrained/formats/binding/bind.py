@@ -124,8 +124,8 @@ def make_frame(generic: Grammar, definition: Definition, request: TurnRequest, w
     slots = {"name", "arguments", id_slot(rules)}
     own = {builtin.rule for builtin in definition.builtins.values() if builtin.parameters is not None}
     shapes, own_shapes = (
-        {rule: tuple(join_literals(sequence, specials) for sequence in flatten(rules, rule, slots)) for rule in found}
-        for found in (calling, sorted(own & rules.keys()))
+        {rule: tuple(join_literals(sequence, specials) for sequence in flatten(rules, rule, slots)) for rule in names}
+        for names in (calling, sorted(own & rules.keys()))
     )
     tags = tags_of(rules, definition) if calling else None
     avoid = avoided(definition, tags, marker_safe=request.marker_safe) if calling or own_shapes else ()
@@ -154,11 +154,11 @@ def names_last(
     """Return the call of a frame that has one shape, with the arguments first and nothing but texts and the name behind
     them; else None.
     """
-    found = [(rule, shape) for rule in shapes if rule in around for shape in shapes[rule]]
-    slots = [symbol.rule for _, shape in found for symbol in shape if isinstance(symbol, Ref)]
-    if len(found) != 1 or [slot for slot in slots if slot in ("name", "arguments")] != ["arguments", "name"]:
+    shaped = [(rule, shape) for rule in shapes if rule in around for shape in shapes[rule]]
+    slots = [symbol.rule for _, shape in shaped for symbol in shape if isinstance(symbol, Ref)]
+    if len(shaped) != 1 or [slot for slot in slots if slot in ("name", "arguments")] != ["arguments", "name"]:
         return None
-    ((rule, shape),) = found
+    ((rule, shape),) = shaped
     begin, name = shape.index(Ref("arguments")), shape.index(Ref("name"))
     texts = shape[begin + 1 : name], shape[name + 1 :]
     if not all(type(symbol) is Literal and symbol.text not in specials for symbol in chain(*texts)):
@@ -238,10 +238,10 @@ def leading_thought(
     name = definition.thoughts.get("reasoning", "")
     thought, rules = Ref(name), alternatives_of(generic.rules)
     block = flatten(rules, table.block, {name}) if table is not None else []
-    found = next((sequence for sequence in block if thought in sequence), (thought,))
-    at = found.index(thought)
-    begins = "".join(texts_in(found[:at]))
-    until = next(filter(None, map(str.strip, texts_in(found[at + 1 :]))), None)
+    around = next((sequence for sequence in block if thought in sequence), (thought,))
+    at = around.index(thought)
+    begins = "".join(texts_in(around[:at]))
+    until = next(filter(None, map(str.strip, texts_in(around[at + 1 :]))), None)
     if until is None:
         because = "its turns do not begin with thoughts that a marker ends"
         raise GrammarError(f"the format '{definition.title}' takes no reasoning_budget", because=because)
@@ -345,8 +345,8 @@ def id_slot(rules: Alternatives) -> str:
 
 def name_pattern(rules: Alternatives) -> re.Pattern[str] | None:
     """Return the regular expression of the names that a format's grammar derives."""
-    found = terminal_of(rules, "name")
-    return re.compile(found.source) if found is not None else None
+    terminal = terminal_of(rules, "name")
+    return re.compile(terminal.source) if terminal is not None else None
 
 
 # -- binding -----------------------------------------------------------------------------------------------------------
@@ -426,15 +426,15 @@ def _written(frame: Frame, definition: Definition, payload: Payload, writing: Wr
 
 def _own_calls(frame: Frame, definition: Definition, options: dict[str, Any]) -> Alternatives:
     """Return the rules of calls of the format's own tools with their arguments bound."""
-    found: dict[str, tuple[Sequence, ...]] = {}
+    calls: dict[str, tuple[Sequence, ...]] = {}
     for name, builtin in definition.builtins.items():
         if builtin.parameters is not None and builtin.rule in frame.own:
             slot = Embedded(name, Arguments(builtin.parameters, options, f"tool {name!r}"))
-            found[builtin.rule] = tuple(
+            calls[builtin.rule] = tuple(
                 tuple(slot if symbol == Ref("arguments") else symbol for symbol in sequence)
                 for sequence in frame.own[builtin.rule]
             )
-    return found
+    return calls
 
 
 def _bind_tools(
@@ -530,17 +530,17 @@ def spelled_names(
     Raises: SchemaError: for the first that the format cannot carry, by `name_pattern` of its rules, its markers, its
     own tools.
     """
-    markers, found = _any_of((*definition.tokens.values(), *definition.reserved)), dict[str, str]()
+    markers, spelled_by_name = _any_of((*definition.tokens.values(), *definition.reserved)), dict[str, str]()
     for name in names:
-        because, found[name] = None, name
+        because, spelled_by_name[name] = None, name
         if payload.name == "json":
             text = encode_basestring(name)[1:-1]  # what json.dumps(…, ensure_ascii=False) writes
-            found[name] = text.replace("</", "<\\/") if payload.tag_safe else text
+            spelled_by_name[name] = text.replace("</", "<\\/") if payload.tag_safe else text
         if name in definition.builtins:
             because = "the format itself has a tool of this name"
         elif spelled := markers.search(name):
             because = f"it contains {spelled[0]!r}, a marker of the format"
-        elif pattern is not None and not pattern.fullmatch(found[name]):
+        elif pattern is not None and not pattern.fullmatch(spelled_by_name[name]):
             because = f"its names match {_MADE.sub('', pattern.pattern)}"
         elif payload.name == "python" and any(keyword.iskeyword(part) for part in name.split(".")):
             because = "it holds a keyword of Python"
@@ -550,4 +550,4 @@ def spelled_names(
                 because=because,
                 instead="rename the tool",
             )
-    return found
+    return spelled_by_name

@@ -363,12 +363,12 @@ def carried(
     if not isinstance(properties, dict):
         return schema, ()
     required = schema.get("required")
-    kept, found = dict(properties), list[Widened]()
+    kept, left_out = dict(properties), list[Widened]()
     for name, part in properties.items():
         because = _REASONS[surface](name) if isinstance(name, str) and part is not False else None
         if because is not None and not (isinstance(required, list) and name in required):
             kept[name] = False
-            found.append(
+            left_out.append(
                 Widened(
                     _inside(pointer, name),
                     "properties",
@@ -377,8 +377,8 @@ def carried(
             )
         elif surface == "quoted" and isinstance(part, dict):  # at any depth
             kept[name], inner = carried(part, surface, tool, _inside(pointer, name))
-            found += inner
-    return ({**schema, "properties": kept}, tuple(found)) if found else (schema, ())
+            left_out += inner
+    return ({**schema, "properties": kept}, tuple(left_out)) if left_out else (schema, ())
 
 
 def _inside(pointer: str, name: object) -> str:
@@ -730,9 +730,9 @@ class NameLast:
 
     def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
         names = [f"{prefix}_{at}" for at in range(len(self.machines))]
-        found = [f"{name} {quoted(text)}" for name, text in zip(names, self.texts, strict=True)]
+        entries = [f"{name} {quoted(text)}" for name, text in zip(names, self.texts, strict=True)]
         inner = [machine.to_lark(name, lookahead=lookahead) for name, machine in zip(names, self.machines, strict=True)]
-        return [f"{prefix}: " + "\n    | ".join(found), *chain.from_iterable(inner)]
+        return [f"{prefix}: " + "\n    | ".join(entries), *chain.from_iterable(inner)]
 
     @once
     def fingerprint(self) -> str:

@@ -131,12 +131,12 @@ def resolve_builtin_tools(
     tools, own = parted(definition, tools)
     offered = {*own, *([choice] if isinstance(choice, str) else [])}
     rules = {builtin.rule for name, builtin in definition.builtins.items() if name in offered}
-    found = {
+    defaults = {
         name: option.generated if rules.isdisjoint(option.values[False].drop) else True
         for name, option in definition.options.items()
         if option.generated != option.default
     }
-    return tools, {**found, **options}
+    return tools, {**defaults, **options}
 
 
 def read_options(definition: Definition, options: Mapping[str, object]) -> dict[str, Any]:
@@ -248,14 +248,14 @@ def read_choice(choice: object, offered: Collection[str]) -> ToolChoice:
         raise _unknown(choice, offered)
     if not isinstance(choice, Mapping):
         raise _unknown(choice, offered)
-    found = _of_mapping(choice, offered)
+    choice_read = _of_mapping(choice, offered)
     single = choice.get("disable_parallel_tool_use", False)
-    if found is None or not isinstance(single, bool):
+    if choice_read is None or not isinstance(single, bool):
         raise _unknown(choice, offered)
-    for name in found.allowed or ():
+    for name in choice_read.allowed or ():
         if name not in offered:
             raise _unknown(name, offered)
-    return found._replace(single=single)
+    return choice_read._replace(single=single)
 
 
 def _of_mapping(choice: Mapping[Any, Any], offered: Collection[str]) -> ToolChoice | None:
@@ -282,13 +282,13 @@ def _named(choice: Mapping[Any, Any]) -> ToolChoice | None:
 
 
 def _of_allowed(choice: Mapping[Any, Any]) -> ToolChoice | None:
-    found = [
+    choices = [
         _named(tool.get("function", tool)) if isinstance(tool, Mapping) else None for tool in choice.get("tools", ())
     ]
     word = _WORDS.get(str(choice.get("mode", "auto")))
-    if word is None or not found or None in found:
+    if word is None or not choices or None in choices:
         return None
-    return ToolChoice(word, tuple(name for each in found if each is not None for name in each.allowed or ()))
+    return ToolChoice(word, tuple(name for each in choices if each is not None for name in each.allowed or ()))
 
 
 def _of_gemini(choice: Mapping[Any, Any]) -> ToolChoice | None:

@@ -58,14 +58,14 @@ def with_empty_terminals(rules: Alternatives) -> Alternatives:
 
     Lark has no such terminals, so a file says ``thought: THOUGHT?``.
     """
-    found = dict(rules)
+    changed_rules = dict(rules)
     for name, sequences in rules.items():
         match sequences:
             case ((Ref(helper),),) if helper in rules:
                 match sorted(rules[helper], key=len):
                     case [(), (Pattern(Expr() as language, source),)]:
-                        found[name] = ((Pattern(optional(language), f"(?:{source})?"),),)
-    return found
+                        changed_rules[name] = ((Pattern(optional(language), f"(?:{source})?"),),)
+    return changed_rules
 
 
 def right_recursive(rules: Alternatives) -> Alternatives:
@@ -75,16 +75,16 @@ def right_recursive(rules: Alternatives) -> Alternatives:
     >>> list(right_recursive({"a": ((a, x), (y,))}))
     ['a', 'a, again']
     """
-    found: Alternatives = {}
+    turned: Alternatives = {}
     for name, sequences in rules.items():
         again = [sequence[1:] for sequence in sequences if sequence[:1] == (Ref(name),) and len(sequence) > 1]
         if not again:
-            found[name] = sequences
+            turned[name] = sequences
             continue
         more = f"{name}, again"
-        found[name] = tuple((*sequence, Ref(more)) for sequence in sequences if sequence[:1] != (Ref(name),))
-        found[more] = ((), *((*rest, Ref(more)) for rest in again))
-    return found
+        turned[name] = tuple((*sequence, Ref(more)) for sequence in sequences if sequence[:1] != (Ref(name),))
+        turned[more] = ((), *((*rest, Ref(more)) for rest in again))
+    return turned
 
 
 def repeat_at_most(rules: Alternatives, rule: str, item: str, most: int) -> None:
@@ -130,28 +130,28 @@ def flatten(rules: Alternatives, rule: str, slots: Collection[str]) -> list[Sequ
 
 
 def _reaching(rules: Alternatives, slots: Collection[str]) -> set[str]:
-    found: set[str] = set()
+    known: set[str] = set()
     while True:
         new = {
-            name for name, sequences in rules.items() if name not in found and name not in slots
+            name for name, sequences in rules.items() if name not in known and name not in slots
             and any(
-                isinstance(s, Ref) and (s.rule in slots or s.rule in found) for sequence in sequences for s in sequence
+                isinstance(s, Ref) and (s.rule in slots or s.rule in known) for sequence in sequences for s in sequence
             )
         }  # fmt: skip
         if not new:
-            return found
-        found |= new
+            return known
+        known |= new
 
 
 def reached(rules: Alternatives, start: Iterable[str]) -> set[str]:
     """Return the rules that some rules use, themselves included; names without a rule are left out."""
-    found, work = set[str](), [name for name in start if name in rules]
+    names, work = set[str](), [name for name in start if name in rules]
     while work:
         name = work.pop()
-        if name not in found:
-            found.add(name)
+        if name not in names:
+            names.add(name)
             work += [symbol.rule for sequence in rules[name] for symbol in sequence if isinstance(symbol, Ref)]
-    return found
+    return names
 
 
 def fixed(symbol: Symbol) -> str | None:
@@ -211,12 +211,12 @@ def prune(rules: Alternatives, start: str) -> Alternatives:
 
 def changed(rules: Alternatives, changes: Iterable[Change]) -> Alternatives:
     """Return the rules with what values of options say of them."""
-    found = dict(rules)
+    result = dict(rules)
     for change in changes:
         for target, source in change.replace.items():
-            found[target] = found[source]
-        found.update(dict.fromkeys(change.drop, ()))
-    return found
+            result[target] = result[source]
+        result.update(dict.fromkeys(change.drop, ()))
+    return result
 
 
 # -- the quotient by a prompt ------------------------------------------------------------------------------------------
@@ -353,10 +353,10 @@ def _slot(rules: Alternatives, rule: str, keys: tuple[str, ...]) -> tuple[str, S
             (elements if slot in _ELEMENTS else before).setdefault(kind, value)
     if len(beginnings) != 1 or len(ends) != 1 or before.keys() != set(KINDS) or len(elements) not in (0, 2):
         raise _malformed("its alternatives begin and end alike, and write each type of value", rule)
-    found = Slot(
+    place = Slot(
         tuple([before[kind] for kind in KINDS]), ends.pop(), tuple([elements[kind] for kind in CONTAINERS if elements])
     )
-    return beginnings.pop(), found
+    return beginnings.pop(), place
 
 
 def _alternative(
@@ -400,10 +400,10 @@ def _fixed(rules: Alternatives, rule: str, otherwise: str | None = None) -> str:
 
 def _text_of(rules: Alternatives) -> str:
     slot = "text_value" if "text_value" in rules else "value"
-    found = terminal_of(rules, slot)
-    if found is None:
+    terminal = terminal_of(rules, slot)
+    if terminal is None:
         raise _malformed(f"the rule '{slot}' is one terminal")
-    return found.source
+    return terminal.source
 
 
 def _malformed(because: str, rule: str = "member") -> GrammarError:

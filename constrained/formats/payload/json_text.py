@@ -50,10 +50,10 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a key appears twice")
-    return found
+    return members
 
 
 def _no_word(word: str) -> Any:

@@ -90,7 +90,7 @@ class Allowed:
     def unnamed(self, value: Any) -> tuple[Allowed, list[str | int]] | None:
         """Return what a value inside of another may be whose key nobody names, and the way to it."""
         parts: Iterable[tuple[Any, Any]] = ()
-        if isinstance(value, dict) and any(found.objects for found in self.values):
+        if isinstance(value, dict) and any(inner.objects for inner in self.values):
             for key in value:
                 if all(conj == NOTHING for conj in self._found(key)):
                     return self, [key]
@@ -99,9 +99,9 @@ class Allowed:
             parts = enumerate(value)
         for step, part in parts:
             spend()
-            found = (self.member if isinstance(value, dict) else self.item)(step).unnamed(part)
-            if found is not None:
-                return found[0], [step, *found[1]]
+            inner = (self.member if isinstance(value, dict) else self.item)(step).unnamed(part)
+            if inner is not None:
+                return inner[0], [step, *inner[1]]
         return None
 
 
@@ -206,12 +206,12 @@ class Judge:
     def _unnamed(self, arguments: Any) -> Misfit | None:
         """Return which key is too much where no keys are allowed but those that the schema names."""
         try:
-            found = allowed_by(self._schema, closed=True).unnamed(arguments) if self._closed else None
+            unnamed = allowed_by(self._schema, closed=True).unnamed(arguments) if self._closed else None
         except (RecursionError, UnsupportedSchema):
             return None
-        if found is None:
+        if unnamed is None:
             return None
-        at, path = found
+        at, path = unnamed
         because = f"Additional properties are not allowed ({path[-1]!r} was unexpected)"
         place = f"{pointer_of(at.conjs[0])}/{_OTHERS}"
         return Misfit(_pointer(map(str, path)), _OTHERS, place, _short(because), _one_of(at.keys()), unknown=True)

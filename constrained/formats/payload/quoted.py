@@ -37,15 +37,15 @@ def sorted_properties(schema: Any) -> Any:
         return [sorted_properties(part) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found = {}
+    ordered = {}
     for key, value in schema.items():
         if key in ("enum", "const", "default", "examples"):
-            found[key] = value
+            ordered[key] = value
         elif key == "properties" and isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-            found[key] = {name: sorted_properties(value[name]) for name in sorted(value, key=str.lower)}
+            ordered[key] = {name: sorted_properties(value[name]) for name in sorted(value, key=str.lower)}
         else:
-            found[key] = sorted_properties(value)
-    return found
+            ordered[key] = sorted_properties(value)
+    return ordered
 
 
 def write_quoted(value: Any, quote: str, *, sorts: bool = False) -> list[Piece]:

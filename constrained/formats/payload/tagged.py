@@ -75,10 +75,10 @@ def arguments_of(
     {'a': '007', 'b': 7}
     """
     allowed = allowed_by(schema)
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for key, rule, text, place in pairs:
         spend(1 + len(text) // 8)
-        if key in found:
+        if key in arguments:
             raise Fault(place, f"the parameter {key!r} comes twice", "another parameter", _pointer(key))
         may = allowed.member(key)
         if rule == CROSSED:
@@ -87,12 +87,12 @@ def arguments_of(
             raise Fault(place + at, f"the parameter {key!r} is not closed before the next one", ends.end, _pointer(key))
         try:
             if nested is not None and (rule in ELEMENTS or rule == "value" and no_text(text, may.kinds)):
-                found[key] = nested(text, ELEMENTS.get(rule), may)
+                arguments[key] = nested(text, ELEMENTS.get(rule), may)
             else:
-                found[key] = value_of(text, rule, may.kinds, partial(mended, place))
+                arguments[key] = value_of(text, rule, may.kinds, partial(mended, place))
         except Fault as fault:
             raise Fault(place + fault.at, fault.because, fault.expected, _pointer(key) + fault.pointer) from None
-    return found
+    return arguments
 
 
 def no_text(text: str, kinds: Collection[str]) -> bool:

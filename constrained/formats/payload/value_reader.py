@@ -199,8 +199,8 @@ class ValueReader:
 
 def end_of(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:
     """Return where a run of characters ends that begins at a place, which may be empty."""
-    found = pattern.match(text, at, end)
-    return found.end() if found else at
+    match = pattern.match(text, at, end)
+    return match.end() if match else at
 
 
 def integer_of(digits: str) -> int | Decimal:

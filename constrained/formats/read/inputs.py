@@ -75,8 +75,8 @@ def split_text(text: str, definition: Definition) -> Turn:
     Raises: Rejected: the text has lone surrogates, which no bytes spell.
     """
     _refuse_surrogates(text, 0)
-    found = _spellings(token_names(definition)).finditer(text)
-    return Turn(text, tuple((match.start(), match.end(), match[0]) for match in found))
+    spellings = _spellings(token_names(definition)).finditer(text)
+    return Turn(text, tuple((match.start(), match.end(), match[0]) for match in spellings))
 
 
 def certain(turn: Turn, definition: Definition) -> Turn:

@@ -72,17 +72,17 @@ class PatternState:
 
     def after(self, text: str) -> PatternState | None:
         """Return the state behind a text; None where it is no beginning of what the pattern describes."""
-        found, at, steps = self, 0, 0
+        state, at, steps = self, 0, 0
         while at < len(text):
-            then = found.step(text[at])
+            then = state.step(text[at])
             if then is None:
                 return None
             at, steps = at + 1, steps + 1
-            if then is found and (run := self._patterns.run(found.stays).match(text, at)) is not None:
+            if then is state and (run := self._patterns.run(state.stays).match(text, at)) is not None:
                 at = run.end()
-            found = then
+            state = then
         spend((steps >> 1) + (len(text) >> 8))
-        return found
+        return state
 
     def reads(self, text: str) -> bool:
         """Return whether a whole text is one that the pattern describes."""
@@ -133,17 +133,17 @@ def without(ranges: Ranges, others: Ranges) -> Ranges:
     >>> without(((0, 9),), ((2, 3), (9, 12)))
     ((0, 1), (4, 8))
     """
-    found = []
+    ranges_left = []
     for low, high in ranges:
         for left, right in sorted(others):
             if right < low or left > high:
                 continue
             if left > low:
-                found.append((low, left - 1))
+                ranges_left.append((low, left - 1))
             low = max(low, right + 1)
         if low <= high:
-            found.append((low, high))
-    return tuple(found)
+            ranges_left.append((low, high))
+    return tuple(ranges_left)
 
 
 def has(ranges: Ranges, code: int) -> bool:
@@ -310,17 +310,17 @@ def refuse_left_recursion(rules: Alternatives, start: str, natives: Collection[s
 
 
 def _nullable(rules: Alternatives) -> set[str]:
-    found: set[str] = set()
+    nullable: set[str] = set()
     growing = True
     while growing:
         growing = False
         for name, sequences in rules.items():
-            if name not in found and any(
-                all(_may_be_empty(symbol, found) for symbol in sequence) for sequence in sequences
+            if name not in nullable and any(
+                all(_may_be_empty(symbol, nullable) for symbol in sequence) for sequence in sequences
             ):
-                found.add(name)
+                nullable.add(name)
                 growing = True
-    return found
+    return nullable
 
 
 def _may_be_empty(symbol: Symbol, nullable: Collection[str]) -> bool:
@@ -331,14 +331,14 @@ def _may_be_empty(symbol: Symbol, nullable: Collection[str]) -> bool:
 
 def _left_calls(name: str, sequences: tuple[tuple[Symbol, ...], ...], empty: Collection[str]) -> set[str]:
     """Return the rules that a rule may call before it has read anything; a repeat of itself does not count."""
-    found = set()
+    calls = set()
     for sequence in sequences:
         start = 1 if sequence and sequence[0] == Ref(name) else 0
         if start and name not in empty:
             continue
         for symbol in sequence[start:]:
             if isinstance(symbol, Ref):
-                found.add(symbol.rule)
+                calls.add(symbol.rule)
             if not _may_be_empty(symbol, empty):
                 break
-    return found
+    return calls

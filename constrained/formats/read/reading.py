@@ -71,12 +71,12 @@ def broken_rules(
 
 def told(definition: Definition, messages: Sequence[ReadMessage | Message]) -> dict[str, object]:
     """Return the values of the options that messages tell of."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, option in definition.options.items():
         shown = [key for key, sign in option.signs.items() if any(_shows(one, sign, definition) for one in messages)]
         if option.signs:
-            found[name] = shown if option.members else bool(shown)
-    return found
+            values[name] = shown if option.members else bool(shown)
+    return values
 
 
 def _shows(message: ReadMessage | Message, sign: Sign, definition: Definition) -> bool:
@@ -287,9 +287,9 @@ def ending(simulation: Simulation, question: Question, terms: Terms) -> Trail | 
     for stop in sorted(question.slots.stops):
         stopped = simulation.copy()
         stopped.feed_token(stop)
-        if (found := stopped.accepted()) is not False:
-            assert not isinstance(found, bool)
-            return found and found.without(stop)
+        if (trail_at_end := stopped.accepted()) is not False:
+            assert not isinstance(trail_at_end, bool)
+            return trail_at_end and trail_at_end.without(stop)
     return False
 
 
@@ -397,17 +397,17 @@ def _misfit(
     assert question.definition.payload is not None
     surface = question.definition.payload.surface
     with working_on(f"tool {tool.name!r}"):
-        found = terms.judge(tool, python=surface == "python").misfit(call.arguments)
-    if found is None:
+        misfit = terms.judge(tool, python=surface == "python").misfit(call.arguments)
+    if misfit is None:
         return None
-    place = _place_of(found, call, question, text, tool.parameters)
-    details = {"pointer": found.pointer, "keyword": found.keyword, "schema_pointer": found.schema_pointer}
-    written = next((pair[2] for pair in call.pairs if pair[3] == place and found.keyword == "type"), "")
+    place = _place_of(misfit, call, question, text, tool.parameters)
+    details = {"pointer": misfit.pointer, "keyword": misfit.keyword, "schema_pointer": misfit.schema_pointer}
+    written = next((pair[2] for pair in call.pairs if pair[3] == place and misfit.keyword == "type"), "")
     if (broken := meant_as_json(written)) is not None:  # says more than that it is a string
-        because = f"tool {tool.name!r}: it is no {found.expected}, as {broken.because}"
-        details["pointer"] = found.pointer + broken.pointer
+        because = f"tool {tool.name!r}: it is no {misfit.expected}, as {broken.because}"
+        details["pointer"] = misfit.pointer + broken.pointer
         return place + broken.at, "schema", because, broken.expected, details
-    return place, "schema", f"tool {tool.name!r}: {found.because}", found.expected, details
+    return place, "schema", f"tool {tool.name!r}: {misfit.because}", misfit.expected, details
 
 
 def _unknown(call: ReadCall, tools: Sequence[Tool]) -> tuple[int, str, str, str, dict[str, Any]]:
@@ -479,12 +479,12 @@ def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any], re
 def _arguments_in_a_string(call: ReadCall) -> dict[str, Any]:
     """Return the arguments of a call that wrote their JSON as a string.  Raises: Fault."""
     try:
-        found = json_of(str(json_of(call.written)))
+        arguments = json_of(str(json_of(call.written)))
     except Fault as fault:
         raise Fault(call.arguments_place, f"in the string {fault.because}", fault.expected, fault.pointer) from None
-    if not isinstance(found, dict):
+    if not isinstance(arguments, dict):
         raise Fault(call.arguments_place, "the string is no JSON object", "an object", "")
-    return found
+    return arguments
 
 
 def name_written(name: str | None, question: Question, terms: Terms) -> str | None:
@@ -608,14 +608,14 @@ def deviation(turn: Turn, grammar: Grammar, definition: Definition) -> Wrong | N
             token = vocabulary.special.get(piece)
             if token is None:
                 return Wrong(place, "structure", f"{piece!r} belongs to another spelling of the format")
-            found = _advance(matcher, [token])
-            if found is not None:
-                return Wrong(place, "structure", f"the token {piece!r} is not what would be generated", found[1])
+            refused = _advance(matcher, [token])
+            if refused is not None:
+                return Wrong(place, "structure", f"the token {piece!r} is not what would be generated", refused[1])
         else:
-            found = _advance(matcher, piece.encode())
-            if found is not None:
-                at = place + len(piece.encode()[: found[0]].decode(errors="ignore"))
-                return Wrong(at, "structure", f"{turn.text[at : at + 30]!r} is not what would be generated", found[1])
+            refused = _advance(matcher, piece.encode())
+            if refused is not None:
+                at = place + len(piece.encode()[: refused[0]].decode(errors="ignore"))
+                return Wrong(at, "structure", f"{turn.text[at : at + 30]!r} is not what would be generated", refused[1])
         place += len(piece)
     return None if matcher.is_accepting() else Wrong(place, "structure", "it ends too early", _expected(matcher))
 
@@ -776,8 +776,8 @@ class Asked:
 
     def _ends_as_others(self, text: str) -> bool:
         """Return whether a text ends with what looks like the stop token of another format."""
-        found, definition = _TOKEN_AT_END.search(text), self.chat.definition
-        return found is not None and found[1] not in (*definition.tokens.values(), *definition.markers)
+        token, definition = _TOKEN_AT_END.search(text), self.chat.definition
+        return token is not None and token[1] not in (*definition.tokens.values(), *definition.markers)
 
     @staticmethod
     def _budget(turn: Turn) -> Budget | None:

@@ -167,15 +167,15 @@ def diagnosed(
     first = wrong_of(attempt, layer)
     broken = _broken_calls(marks_of(trail), question, whole.text)
     faults = (wrong for call in broken if (wrong := _within(call, question, whole)) is not None)
-    found = [*islice(faults, None if all_errors else 1)]
-    if not found or found[0].place > first.place:
-        found = [first, *found]
-    elif layer == "structure" and found[0].place == first.place:
-        found[0] = first
+    wrongs = [*islice(faults, None if all_errors else 1)]
+    if not wrongs or wrongs[0].place > first.place:
+        wrongs = [first, *wrongs]
+    elif layer == "structure" and wrongs[0].place == first.place:
+        wrongs[0] = first
     if not complete and question.kind == "conversation":
         last = wrong_of(second, "structure")
-        found += [last] if last.place > found[-1].place else []
-    return trail, complete, found
+        wrongs += [last] if last.place > wrongs[-1].place else []
+    return trail, complete, wrongs
 
 
 def _layer(attempt: Attempt, *, partial: bool) -> str:
@@ -366,9 +366,9 @@ def _is_space(thread: Thread) -> bool:
 
 def _rules(thread: Thread) -> list[str]:
     """Return the named rules that a thread is in, the innermost first."""
-    found: list[str] = []
+    names: list[str] = []
     for node in islice(thread.callers(), _MOST_CALLERS):
         name = _COPY.sub("", node.owner.removeprefix(ACCEPTED).partition("{")[0])
         if not name.startswith("_") and "__" not in name:
-            found.append(name)
-    return found
+            names.append(name)
+    return names

@@ -83,11 +83,11 @@ class Trail:
 
 def marks_of(trail: Trail | bool | None, after: Trail | None = None) -> Iterator[Marked]:
     """Yield the marks of a trail in their order, from those behind `after` on; a bool is no trail and has none."""
-    found = []
+    trails = []
     while trail is not after and isinstance(trail, Trail):
-        found.append(trail)
+        trails.append(trail)
         trail = trail.parent
-    for trail in reversed(found):
+    for trail in reversed(trails):
         yield *trail.mark, trail.place, trail.data
 
 
@@ -100,11 +100,11 @@ def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
     heads = set(trails)
     if len(heads) < 2:
         return heads.pop() if heads else None, place
-    found = [_jumping(trail) if trail is not None else _ROOT for trail in heads]
-    shared = found[0]
-    for trail in found:
+    jumped = [_jumping(trail) if trail is not None else _ROOT for trail in heads]
+    shared = jumped[0]
+    for trail in jumped:
         shared = _shared(shared, trail)
-    places = [_above(trail, shared.depth + 1).place for trail in found if trail is not shared]
+    places = [_above(trail, shared.depth + 1).place for trail in jumped if trail is not shared]
     return None if shared is _ROOT else shared, min(place, *places)
 
 
@@ -254,7 +254,7 @@ class Stacks:
 
     def _moved(self, shapes: tuple[Shape, ...], base: Frame, to: Frame) -> tuple[Shape, ...]:
         moved = {base: to}
-        found: list[Shape] = []
+        shapes_moved: list[Shape] = []
         for node, state, frame, trail in shapes:
             path, at = [], frame
             while at is not None and at not in moved:
@@ -264,8 +264,8 @@ class Stacks:
                 assert at is not None
                 moved[step] = self.frame(step.node, moved[at])
                 at = step
-            found.append((node, state, frame if at is None else moved[at], trail))
-        return tuple(found)
+            shapes_moved.append((node, state, frame if at is None else moved[at], trail))
+        return tuple(shapes_moved)
 
 
 # -- threads and sets --------------------------------------------------------------------------------------------------
@@ -475,31 +475,31 @@ class Known:
                 work.append((node.then[0], frame, len(made)))
             else:
                 leaves.append((node, frame, trail))
-        found = Closure(tuple(leaves), tuple(made))
+        closure = Closure(tuple(leaves), tuple(made))
         if len(self.closures) < MOST_SETS:
-            self.closures[start] = found
-        return found
+            self.closures[start] = closure
+        return closure
 
     def first(self, node: NetworkNode, frame: Frame | None) -> Ranges:
         """Return the characters that can come at a node."""
         key = (node, frame)
         if key not in self._firsts:
-            found: list[tuple[int, int]] = []
+            ranges: list[tuple[int, int]] = []
             for leaf, stack, _ in (self.closures.get(key) or self.closed(node, frame)).leaves:
-                found += starts(leaf)
+                ranges += starts(leaf)
                 if leaf.kind is NodeKind.PATTERN and leaf.value.accepts:
-                    found += self.first(leaf.then[0], stack)
-            self._firsts[key] = tuple(sorted(set(found)))
+                    ranges += self.first(leaf.then[0], stack)
+            self._firsts[key] = tuple(sorted(set(ranges)))
         return self._firsts[key]
 
     def set_of(self, shapes: tuple[Shape, ...]) -> Set:
         """Return the set of some shapes."""
-        found = self._sets.get(shapes)
-        if found is None:
-            found = Set(shapes, self._run(shapes))
+        set_ = self._sets.get(shapes)
+        if set_ is None:
+            set_ = Set(shapes, self._run(shapes))
             if len(self._sets) < MOST_SETS:
-                found = self._sets.setdefault(shapes, found)
-        return found
+                set_ = self._sets.setdefault(shapes, set_)
+        return set_
 
     def _run(self, shapes: tuple[Shape, ...]) -> re.Pattern[str] | None:
         """Return what finds the characters at which each thread stays where it is, and none leaves its pattern."""
@@ -572,14 +572,14 @@ class Step:
 
     def begun(self, node: NetworkNode) -> list[Thread]:
         """Return the threads at a node that nobody has called."""
-        found: list[Thread] = []
-        self._close(node, None, None, self._place, found, set())
-        return found
+        threads: list[Thread] = []
+        self._close(node, None, None, self._place, threads, set())
+        return threads
 
     def by_character(self, before: list[Thread], char: str, outcomes: Mapping[Any, bool | None]) -> list[Thread]:
         """Return what threads become with a character, of which readers have made something."""
         after = self._place + 1
-        found: list[Thread] = []
+        after_it: list[Thread] = []
         seen: set[Any] = set()
         for thread in self.expanded(before, char):
             node, state = thread.node, thread.state
@@ -587,30 +587,30 @@ class Step:
                 if node.value[state] != char:
                     continue
                 if state + 1 == len(node.value):
-                    self._close(node.then[0], thread.frame, thread.trail, after, found, seen)
+                    self._close(node.then[0], thread.frame, thread.trail, after, after_it, seen)
                 else:
-                    _add(thread, state + 1, found, seen)
+                    _add(thread, state + 1, after_it, seen)
             elif node.kind is NodeKind.PATTERN:
                 next_state = state.step(char)
                 if next_state is not None:
-                    _add(thread, next_state, found, seen)
+                    _add(thread, next_state, after_it, seen)
             elif node.kind is NodeKind.NATIVE:
                 if outcomes[state]:
-                    self._returned(thread, after, found, seen)
+                    self._returned(thread, after, after_it, seen)
                 elif outcomes[state] is False:
-                    _add(thread, state, found, seen)
-        return found
+                    _add(thread, state, after_it, seen)
+        return after_it
 
     def by_token(self, before: list[Thread], name: str) -> list[Thread]:
         """Return what threads become with a special token."""
         after = self._place + len(name)
-        found: list[Thread] = []
+        after_it: list[Thread] = []
         seen: set[Any] = set()
         for thread in self.expanded(before, None):
             if thread.node.kind is NodeKind.TOKEN and thread.node.value == name:
                 trail = self._mark(thread.trail, (False, TOKEN), after, name)
-                self._close(thread.node.then[0], thread.frame, trail, after, found, seen)
-        return found
+                self._close(thread.node.then[0], thread.frame, trail, after, after_it, seen)
+        return after_it
 
     def expanded(self, threads: list[Thread], char: str | None) -> Iterator[Thread]:
         """Yield the threads, and before each that may leave its pattern those that it becomes then; given the character
@@ -767,8 +767,8 @@ class Simulation:
             free = at
             if current.alone:
                 at = stop
-            elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
-                at = found.end()
+            elif current.run is not None and (match := current.run.match(text, at, stop)) is not None:
+                at = match.end()
             if at > free or at - since >= _LONGEST:
                 if free - since > 1:
                     self._keep(start, current, text[since:free], acts)
@@ -835,15 +835,15 @@ class Simulation:
     ) -> Transition | None:
         sources = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in current.shapes}]
         before = [Thread(node, state, frame, sources[trail]) for node, state, frame, trail in current.shapes]
-        found = None
+        learned = None
         with suppress(Beyond):
             after = step(self._step(), before)
             if after:
                 shapes, readers, trails = numbered(after)
-                found = step_of(current, sources, self._known.set_of(shapes), readers, trails, self.place)
+                learned = step_of(current, sources, self._known.set_of(shapes), readers, trails, self.place)
         if len(known) < MOST_STEPS:
-            known[key] = found
-        return found
+            known[key] = learned
+        return learned
 
     # -- one step ------------------------------------------------------------------------------------------------------
 

@@ -152,8 +152,8 @@ def terminal(pattern: str) -> Expr | Demanding:
     spend(2 * len(pattern))
     if not _ASSERTIONS.search(pattern):
         return preferred(pattern)
-    if (found := _bounded(pattern)) is not None:
-        return found
+    if (bounded := _bounded(pattern)) is not None:
+        return bounded
     reading = SmallPattern(pattern)
     reading.check_left()
     if not has_ahead(reading.tree):
@@ -353,12 +353,12 @@ def alphabet_of_symbols(symbols: Iterable[object]) -> Alphabet:
     classes: dict[Ranges, None] = {}
     for symbol in symbols:
         if isinstance(symbol, Demanding):
-            found = _classes(symbol.pairs) if isinstance(symbol.pairs, Expr) else symbol.pairs.alphabet.ranges.values()
+            ranges = _classes(symbol.pairs) if isinstance(symbol.pairs, Expr) else symbol.pairs.alphabet.ranges.values()
         elif isinstance(symbol, Pattern) and isinstance(symbol.language, Expr):
-            found = _classes(symbol.language)
+            ranges = _classes(symbol.language)
         else:
             continue
-        classes.update(dict.fromkeys(found))
+        classes.update(dict.fromkeys(ranges))
     return Alphabet(classes, MARK_POINT)
 
 
@@ -595,15 +595,15 @@ def resolved(rules: _Rules, start: str) -> tuple[dict[str, tuple[Sequence, ...]]
         resolver.begin()
         for name in rules:
             resolver.copy(name, every, resolver.ends(Ref(name), every))
-        found = resolver.copy(start, every, frozenset(end for end in resolver.ends(Ref(start), every) if end.is_met))
+        first = resolver.copy(start, every, frozenset(end for end in resolver.ends(Ref(start), every) if end.is_met))
         resolver.write()
         if not resolver.identify():
-            return resolver.written, found
+            return resolver.written, first
 
 
 def _with_closings(sequence: tuple[Symbol | Demanding, ...]) -> tuple[Symbol | Demanding, ...]:
     """Return a sequence in which terminals that demand what closes them, and stand before it, demand nothing."""
-    found = list(sequence)
+    symbols = list(sequence)
     for at, symbol in enumerate(sequence):
         if isinstance(symbol, Demanding) and symbol.closed is not None:
             language, closing = symbol.closed
@@ -613,8 +613,8 @@ def _with_closings(sequence: tuple[Symbol | Demanding, ...]) -> tuple[Symbol | D
                     break
                 behind += after.text if isinstance(after, Literal) else after.name
             if behind.startswith(closing):
-                found[at] = Pattern(language, symbol.source)
-    return tuple(found)
+                symbols[at] = Pattern(language, symbol.source)
+    return tuple(symbols)
 
 
 class _Resolver:
@@ -719,12 +719,12 @@ class _Resolver:
         return self._names[key]
 
     def _fresh(self, name: str) -> str:
-        number, found = 0, name
-        while found in self._taken or (number and found in self._rules):
+        number, fresh = 0, name
+        while fresh in self._taken or (number and fresh in self._rules):
             number += 1
-            found = f"{name}_{number}"
-        self._taken.add(found)
-        return found
+            fresh = f"{name}_{number}"
+        self._taken.add(fresh)
+        return fresh
 
     def write(self) -> None:
         while self._pending:
@@ -734,7 +734,7 @@ class _Resolver:
                 self.written[self._names[key]] = self._rules[name]  # type: ignore[assignment]
                 continue
             variants = (
-                found for sequence in self._rules[name] for found in self._variants(name, sequence, demand, ends)
+                variant for sequence in self._rules[name] for variant in self._variants(name, sequence, demand, ends)
             )
             self.written[self._names[key]] = tuple(dict.fromkeys(variants))
 
@@ -787,14 +787,14 @@ class _Resolver:
         if not all(here):
             return []
         cuts = [0, *(at for at in range(1, len(sequence)) if len(here[at]) == 1), len(sequence)]
-        found: list[Sequence] = [()]
+        variants: list[Sequence] = [()]
         for at, to in pairwise(cuts):
             (begin,) = here[at]
             options = self._options(name, sequence[at:to], begin, here[at : to + 1])
             if len(cuts) > 2:
                 options = self._short(name, options)
-            found = [(*before, *option) for before in found for option in options]
-        return found
+            variants = [(*before, *option) for before in variants for option in options]
+        return variants
 
     def _options(
         self, name: str, sequence: tuple[Symbol | Demanding, ...], demand: Demand, here: list[set[Demand]]
@@ -806,7 +806,7 @@ class _Resolver:
         tails: dict[Demand, tuple[Sequence, ...]] = dict.fromkeys(self._ordered(here[-1]), ((),))
         for symbol, before in zip(reversed(sequence), reversed(here[:-1]), strict=True):
             tails = {one: self._short(name, options) for one, options in tails.items()}
-            found: dict[Demand, tuple[Sequence, ...]] = {}
+            continuing: dict[Demand, tuple[Sequence, ...]] = {}
             for one in self._ordered(before):
                 groups: dict[tuple[Sequence, ...], set[Demand]] = {}
                 for end in self._ordered(self.ends(symbol, one)):
@@ -816,8 +816,8 @@ class _Resolver:
                 options = tuple((head, *rest) for head, tail in heads for rest in tail)
                 spend(2 * len(groups) + 2 * len(options))
                 if options:
-                    found[one] = options
-            tails = found
+                    continuing[one] = options
+            tails = continuing
         return tails.get(demand, ())
 
     def _short(self, name: str, options: tuple[Sequence, ...]) -> tuple[Sequence, ...]:

@@ -97,10 +97,10 @@ def rivals(options: list[PatternTree]) -> list[list[int] | None]:
     Among fixed texts only those of which one begins with the other; long lists of words have few such pairs.
     """
     texts = [_fixed(option) for option in options]
-    found: list[set[int]] = [set() for _ in options]
+    earlier: list[set[int]] = [set() for _ in options]
     for first, second in _meeting(options):
         if texts[first] is None or texts[second] is None:
-            found[second].add(first)
+            earlier[second].add(first)
     first_at: dict[str, int] = {}
     for at, text in enumerate(texts):
         if text is not None:
@@ -109,8 +109,8 @@ def rivals(options: list[PatternTree]) -> list[list[int] | None]:
         for length in range(len(text)):
             other = first_at.get(text[:length])
             if other is not None:
-                found[max(at, other)].add(min(at, other))
-    return [None if text is not None and first_at[text] < at else sorted(found[at]) for at, text in enumerate(texts)]
+                earlier[max(at, other)].add(min(at, other))
+    return [None if text is not None and first_at[text] < at else sorted(earlier[at]) for at, text in enumerate(texts)]
 
 
 def _meeting(options: list[PatternTree]) -> Iterator[tuple[int, int]]:
@@ -202,8 +202,8 @@ def preferred(pattern: str) -> Expr:
     tree = guarding.pattern(items, flags)
     if not guarding.guards:
         return every
-    found = build(tree)
-    return every if is_empty(intersect(every, complement(found))) else found
+    texts = build(tree)
+    return every if is_empty(intersect(every, complement(texts))) else texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,11 +279,11 @@ class Guarding:
     # -- as they are: what guards are made of --------------------------------------------------------------------------
 
     def _ways(self, items: Items, flags: int) -> TwoReadings:
-        found = [self._way(operator, argument, flags) for operator, argument in items]
-        if len(found) == 1:
-            return found[0]
-        plain = seq(*(way.plain for way in found))
-        return TwoReadings(plain, plain if self._seen is self._plain else seq(*(way.seen for way in found)))
+        ways = [self._way(operator, argument, flags) for operator, argument in items]
+        if len(ways) == 1:
+            return ways[0]
+        plain = seq(*(way.plain for way in ways))
+        return TwoReadings(plain, plain if self._seen is self._plain else seq(*(way.seen for way in ways)))
 
     def _way(self, operator: Any, argument: Any, flags: int) -> TwoReadings:
         key = operator, id(argument), flags
@@ -305,11 +305,11 @@ class Guarding:
     # -- with guards ---------------------------------------------------------------------------------------------------
 
     def _sequence(self, items: Items, flags: int, rest: TwoReadings) -> PatternTree:
-        found = []
+        trees = []
         for operator, argument in reversed(items):
-            found.append(self._item(operator, argument, flags, rest))
+            trees.append(self._item(operator, argument, flags, rest))
             rest = self._ways([(operator, argument)], flags).before(rest)
-        return seq(*reversed(found))
+        return seq(*reversed(trees))
 
     def _item(self, operator: Any, argument: Any, flags: int, rest: TwoReadings) -> PatternTree:
         if operator is op.SUBPATTERN:
@@ -329,12 +329,12 @@ class Guarding:
 
     def _branch(self, options: list[Items], flags: int, rest: TwoReadings) -> PatternTree:
         ways = [self._ways(option, flags) for option in options]
-        found = []
+        options_read = []
         for option, way, earlier in zip(options, ways, rivals([way.plain for way in ways]), strict=True):
             if earlier is not None:
                 guards = [self._not(ways[other].before(rest), way.before(rest)) for other in earlier]
-                found.append(seq(*guards, self._sequence(option, flags, rest)))
-        return alt(*found)
+                options_read.append(seq(*guards, self._sequence(option, flags, rest)))
+        return alt(*options_read)
 
     def _repeat(self, part: _Repeat, flags: int, rest: TwoReadings) -> PatternTree:
         """Return the rounds of a repeat, with a choice before each that need not be: to stop or, if lazy, to go on is

@@ -99,15 +99,15 @@ def extracted(source: LarkText) -> tuple[LarkText, dict[str, Productions]]:
     prefix = "inline"
     while prefix in text:
         prefix += "_"
-    pieces, found, terminals = list[str](), dict[str, Productions](), dict[str, str]()
+    pieces, grammars, terminals = list[str](), dict[str, Productions](), dict[str, str]()
     at = start = owed = 0  # lines that were taken out of the present one, and follow it
     while (match := _TOKEN.search(text, at)) is not None:
         at = match.end()
         if match.group() not in ("%json", "%regex"):
             continue
         value, at = _value(source, match.group(), at, match.start())
-        name = f"{prefix}_{len(found)}"
-        found[name] = _grammar(source, match.group(), value, match.start())
+        name = f"{prefix}_{len(grammars)}"
+        grammars[name] = _grammar(source, match.group(), value, match.start())
         before, owed = _with_lines(text[start : match.start()], owed)
         defined = _TERMINAL.search(before)
         if defined is not None and match.group() == "%regex":
@@ -117,7 +117,7 @@ def extracted(source: LarkText) -> tuple[LarkText, dict[str, Productions]]:
         owed += text.count("\n", match.start(), at)
         start = at
     pieces.append(_with_lines(text[start:], owed)[0])
-    return LarkText(_renamed("".join(pieces), terminals), source.name), found
+    return LarkText(_renamed("".join(pieces), terminals), source.name), grammars
 
 
 def _with_lines(text: str, owed: int) -> tuple[str, int]:
@@ -205,8 +205,8 @@ class Terminals:
         self.choices: set[Ref] = set()  # rules that stand for terminals of several fixed texts
         self.wordless: dict[str, str | None] = {}  # terminals that match no text -> where they are defined
         self.gap: tuple[Ref, ...] = ()
-        if found := [(self._ignored(name),) for name in dict.fromkeys(loaded.ignore)]:
-            self.gap = (helper(((),), repeated=tuple(found)),)
+        if ignored := [(self._ignored(name),) for name in dict.fromkeys(loaded.ignore)]:
+            self.gap = (helper(((),), repeated=tuple(ignored)),)
 
     def spaced(self, symbol: Symbol | Demanding) -> tuple[Symbol | Demanding, ...]:
         """Return a terminal with what may be ignored before it."""
@@ -233,14 +233,14 @@ class Terminals:
 
     def _declared(self, name: str) -> Symbol:
         """Return what the caller gave for a declared terminal; a text cannot name a token by itself."""
-        found = self._given.meaning(name)
-        if found is None:
+        meaning = self._given.meaning(name)
+        if meaning is None:
             raise GrammarError(
                 f"terminal {name} is declared, but nothing is given for it", where=find_definition(self._files, name),
                 because="a Lark text may name only the special tokens that its reader gives it",
                 instead=f'specials={{"{name}": "the special token"}}, or declare={{"{name}": "a text"}}',
             )
-        return found
+        return meaning
 
     def _ignored(self, name: str) -> Symbol | Demanding:
         if name not in self._trees:
@@ -273,7 +273,7 @@ class Terminals:
         shown = f"terminal {name or _shortened(pattern.raw or source)}"
         try:
             with working_on(shown + (f" ({place})" if place else "")):
-                found = ignored(source) if longest else terminal(source)
+                language = ignored(source) if longest else terminal(source)
         except (GrammarError, LimitExceeded) as error:
             if error.what == "too much work":
                 raise  # it names the rule and the terminal
@@ -285,16 +285,16 @@ class Terminals:
             raise type(error)(error.what, where=where, because=because, instead=error.instead) from error
         except re.error as error:
             raise GrammarError(f"cannot read {shown}", where=where, because=error.msg) from error
-        if not isinstance(found, Demanding) and is_empty(found):
+        if not isinstance(language, Demanding) and is_empty(language):
             self.wordless[name or pattern.raw or source] = place
             return Pattern(NEVER, source)
-        if isinstance(found, Demanding):
+        if isinstance(language, Demanding):
             return (
-                replace(found, name=f"terminal {name or pattern.raw}" + (f", {place}" if place else ""))
-                if found.longest
-                else found
+                replace(language, name=f"terminal {name or pattern.raw}" + (f", {place}" if place else ""))
+                if language.longest
+                else language
             )
-        return Pattern(found, source)
+        return Pattern(language, source)
 
     def _literal(self, text: str, name: str | None, raw: str | None = None) -> Literal:
         if any("\ud800" <= char <= "\udfff" for char in text):

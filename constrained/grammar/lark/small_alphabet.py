@@ -93,12 +93,12 @@ class Alphabet:
         """Return the class of the representatives of a class of characters."""
         if ranges not in self._known:
             starts = [low for low, _ in ranges]
-            found = []
+            points = []
             for point in sorted((*self.points, self.mark)):
                 at = bisect_right(starts, point) - 1
                 if at >= 0 and point <= ranges[at][1]:
-                    found.append((point, point))
-            self._known[ranges] = char_class(found)
+                    points.append((point, point))
+            self._known[ranges] = char_class(points)
         return self._known[ranges]
 
     @cached_property
@@ -118,12 +118,12 @@ class Alphabet:
         """Return where edges lead, by point and mark."""
         starts = [low for low, _, _ in edges]
         spend(2 + len(self.points) // 2)
-        found = {}
+        targets = {}
         for point in (*self.points, self.mark):
             at = bisect_right(starts, point) - 1
             if at >= 0 and point <= edges[at][1] and edges[at][2] is not NEVER:
-                found[point] = edges[at][2]
-        return found
+                targets[point] = edges[at][2]
+        return targets
 
     def spread(self, leads: Iterable[tuple[int, Target]]) -> tuple[tuple[int, int, Target], ...]:
         """Return edges with all their characters, given those of the points; surrogates are cut out."""
@@ -133,12 +133,12 @@ class Alphabet:
         ]
         every.sort(key=lambda edge: edge[0])
         spend(len(every))
-        found: list[tuple[int, int, Target]] = []
+        edges_of_all: list[tuple[int, int, Target]] = []
         for low, high, to in every:
-            if found and found[-1][1] + 1 == low and found[-1][2] == to:
-                low = found.pop()[0]
-            found.append((low, high, to))
-        return tuple(found)
+            if edges_of_all and edges_of_all[-1][1] + 1 == low and edges_of_all[-1][2] == to:
+                low = edges_of_all.pop()[0]
+            edges_of_all.append((low, high, to))
+        return tuple(edges_of_all)
 
     def rewritten(self, expr: Expr) -> Expr:
         """Return an expression of classes, sequences, repeats and alternatives with its classes reduced."""
@@ -261,12 +261,12 @@ def _live(rows: Rows) -> set[int]:
         for target in set(leads.values()):
             sources[target].append(at)
     work = [at for at, (accepts, _) in enumerate(rows) if accepts]
-    found = set(work)
+    live = set(work)
     while work:
-        new = [at for at in sources[work.pop()] if at not in found]
-        found.update(new)
+        new = [at for at in sources[work.pop()] if at not in live]
+        live.update(new)
         work += new
-    return found
+    return live
 
 
 def _blocks(rows: Rows, live: set[int]) -> dict[int, int]:
@@ -293,8 +293,8 @@ def _blocks(rows: Rows, live: set[int]) -> dict[int, int]:
             shape = tuple([(point, block[to]) for point, to in leads[at]])
             parts.setdefault(block[at], {}).setdefault(shape, set()).add(at)
         moved: list[int] = []
-        for number, found in parts.items():
-            *smaller, last = sorted(found.values(), key=len)
+        for number, split in parts.items():
+            *smaller, last = sorted(split.values(), key=len)
             for part in (*smaller, last):
                 members[number] -= part
             if len(last) > len(members[number]):
@@ -312,7 +312,7 @@ def _numbered(rows: Rows, block: Classes, member: Classes, start: int = 0) -> Ro
     if start not in block:
         return []
     order = {block[start]: 0}
-    found: Rows = []
+    rows_kept: Rows = []
     for number in (work := [block[start]]):
         spend(1)
         accepts, leads = rows[member[number]]
@@ -322,8 +322,8 @@ def _numbered(rows: Rows, block: Classes, member: Classes, start: int = 0) -> Ro
                 kept[point] = order.setdefault(block[to], len(order))
                 if kept[point] == len(work):
                     work.append(block[to])
-        found.append((accepts, kept))
-    return found
+        rows_kept.append((accepts, kept))
+    return rows_kept
 
 
 def free_row(rows: Rows, alphabet: Alphabet) -> int | None:

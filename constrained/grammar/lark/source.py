@@ -90,7 +90,7 @@ class LarkText:
             raise LimitExceeded(
                 f"Lark grammar of {len(self.text):,} characters", because=f"the limit is {MAX_LENGTH:,}"
             )
-        found, depth, line, line_start, at = [], 0, 1, 0, 0
+        lexemes, depth, line, line_start, at = [], 0, 1, 0, 0
         spend(len(self.text) // 10)
         for match in _TOKEN.finditer(self.text):
             if match["rest"]:
@@ -119,8 +119,8 @@ class LarkText:
             if match.lastgroup in ("string", "regexp", "name", "definition"):
                 text = match.group().lstrip("%!? \t")
                 kind = "directive" if match.group().startswith("%") else match.lastgroup
-                found.append(Lexeme(kind, text, line, column + len(match.group()) - len(text)))
-        return tuple(found)
+                lexemes.append(Lexeme(kind, text, line, column + len(match.group()) - len(text)))
+        return tuple(lexemes)
 
     def _charge(self, match: re.Match[str]) -> None:
         """Spend what the library takes for a token.  Raises: LimitExceeded: that is too much; it names the place."""
@@ -306,8 +306,8 @@ def recognised(error: ConstrainedError, file: LarkText) -> ConstrainedError:
     lines = file.text.splitlines()
     if error.what == _WHAT and at is not None and int(at[1]) <= len(lines):
         for pattern, because, instead in _FOREIGN:
-            for found in pattern.finditer(lines[int(at[1]) - 1]):
-                if found.start() < int(at[2]) <= found.end() + 1:
+            for match in pattern.finditer(lines[int(at[1]) - 1]):
+                if match.start() < int(at[2]) <= match.end() + 1:
                     return GrammarError(_WHAT, where=error.where, because=because, instead=instead)
     return error
 
@@ -315,20 +315,20 @@ def recognised(error: ConstrainedError, file: LarkText) -> ConstrainedError:
 def _long_number(files: list[LarkText], digits: int) -> str | None:
     """Return where the first number of so many digits stands."""
     for file in files:
-        if found := re.search(rf"\d{{{digits},}}", file.text):
-            before = file.text[: found.start()]
-            return file.place(before.count("\n") + 1, found.start() - before.rfind("\n"))
+        if match := re.search(rf"\d{{{digits},}}", file.text):
+            before = file.text[: match.start()]
+            return file.place(before.count("\n") + 1, match.start() - before.rfind("\n"))
     return None
 
 
 def _unworded(error: TypeError) -> Exception:
     """Return the error that the library failed to word: the first one of those it was handling."""
-    found: Exception = GrammarError(_WHAT, because="its statements do not fit together")
+    first: Exception = GrammarError(_WHAT, because="its statements do not fit together")
     context: BaseException | None = error
     while context is not None:
-        found = context if isinstance(context, UnexpectedInput) else found
+        first = context if isinstance(context, UnexpectedInput) else first
         context = context.__context__
-    return found
+    return first
 
 
 def _undefined(name: str, user: str, files: list[LarkText]) -> GrammarError:
@@ -336,9 +336,9 @@ def _undefined(name: str, user: str, files: list[LarkText]) -> GrammarError:
     known = sorted({token.text for file in files for token in file.tokens if token.kind == "definition"} - {name})
     similar = get_close_matches(name, known, n=3)
     because, instead = f"'{user}' needs it", f"{' or '.join(similar)}?" if similar else "define it, or %import it"
-    found = re.search(rf"%import +([\w.]+)\.{name}\b", "\n".join(file.text for file in files))
-    if found is not None:
-        because, instead = f"'{found[1]}' does not define it", "define it"
+    match = re.search(rf"%import +([\w.]+)\.{name}\b", "\n".join(file.text for file in files))
+    if match is not None:
+        because, instead = f"'{match[1]}' does not define it", "define it"
     return GrammarError(f"'{name}' is used but not defined", where=find(files, name), because=because, instead=instead)
 
 
@@ -384,19 +384,19 @@ def _place(file: LarkText, line: int, column: int) -> str:
 
 def find(files: Iterable[LarkText], text: str) -> str | None:
     """Return where a name or literal stands first; imported names carry the file's name as prefix."""
-    found = (file.find(candidate) for candidate in (text, text.rpartition("__")[2]) for file in files if candidate)
-    return next(filter(None, found), None)
+    places = (file.find(candidate) for candidate in (text, text.rpartition("__")[2]) for file in files if candidate)
+    return next(filter(None, places), None)
 
 
 def find_definition(files: Iterable[LarkText], name: str, *, last: bool = False) -> str | None:
     """Return where a name is defined first (or last), else where it stands."""
-    found = (
+    places = (
         file.find_definition(candidate, last=last)
         for candidate in (name, name.rpartition("__")[2])
         for file in files
         if candidate
     )
-    return next(filter(None, found), None)
+    return next(filter(None, places), None)
 
 
 MAX_FILES = 100  # that one grammar imports, each time it does
@@ -476,9 +476,9 @@ class Sources:
             )
         folders: tuple[str | Path, ...] = (base, *self.roots) if self.roots and isinstance(base, str) else self.roots
         for folder in folders:
-            found = Path(folder, path).resolve()
-            if found.is_file() and any(found.is_relative_to(root) for root in self.roots):
-                file = _file(found, str(Path(folder, path)))
+            target = Path(folder, path).resolve()
+            if target.is_file() and any(target.is_relative_to(root) for root in self.roots):
+                file = _file(target, str(Path(folder, path)))
                 self.files.append(file)
                 file.check()
                 return str(Path(folder, path)), file.text

@@ -205,8 +205,8 @@ class ArrayMachine:
 
     def _met_by(self, length: int) -> tuple[int, int]:
         """Return the clauses that an array of this length meets if it ends, and those that it meets for good."""
-        found = self._lengths.get(length)
-        if found is None:
+        met = self._lengths.get(length)
+        if met is None:
             spend(1 + len(self.shape.clauses))
             ends = going = 0
             for number, clause in enumerate(self.shape.clauses):
@@ -214,8 +214,8 @@ class ArrayMachine:
                     ends |= 1 << number
                 if any(isinstance(part, LengthAtLeast) and part.length <= length for part in clause):
                     going |= 1 << number
-            found = self._lengths[length] = ends, going
-        return found
+            met = self._lengths[length] = ends, going
+        return met
 
     # -- items ---------------------------------------------------------------------------------------------------------
 
@@ -293,11 +293,11 @@ class ArrayMachine:
 
     def _overlapping(self, conj: Conj) -> int:
         """Return the counts that some item of a conjunction meets, as a bitmask."""
-        found = self._overlaps.get(conj)
-        if found is None:
-            found = sum([self._has_value(both(conj, count.item)) << at for at, count in enumerate(self.shape.counts)])
-            self._overlaps[conj] = found
-        return found
+        counts = self._overlaps.get(conj)
+        if counts is None:
+            counts = sum([self._has_value(both(conj, count.item)) << at for at, count in enumerate(self.shape.counts)])
+            self._overlaps[conj] = counts
+        return counts
 
     def _counted(self, way: _ItemReading, number: int, reached: int) -> list[_ItemReading]:
         """Return the item that meets a count, and the one that does not."""

@@ -121,8 +121,8 @@ def _bytes(text: str) -> str:
 def _quoted(word: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the texts in quotes of a word, and which of them are keys."""
     spend(1 + len(word) // 32)
-    found = [(double or single, colon) for double, single, colon in _QUOTED.findall(word)]
-    return frozenset([text for text, _ in found]), frozenset([text for text, colon in found if colon])
+    texts = [(double or single, colon) for double, single, colon in _QUOTED.findall(word)]
+    return frozenset([text for text, _ in texts]), frozenset([text for text, colon in texts if colon])
 
 
 # ======================================================================================================================
@@ -280,32 +280,32 @@ class Built:
         return frozenset(self._going_on())
 
     def _keys(self) -> set[str]:
-        found, at = set(), self.parts
+        keys, at = set(), self.parts
         while at is not None:
             (key, _), at = at
-            found.add(key)
-        return found
+            keys.add(key)
+        return keys
 
     def _going_on(self) -> dict[TypedContent, list[Rival]]:
         """Return the atoms with which rivals go on, each with these rivals.  Kept, as a search asks for one after
         the other.
         """
         if self.going_on is None:
-            found: dict[TypedContent, list[Rival]] = {}
+            by_atom: dict[TypedContent, list[Rival]] = {}
             for rival in self.live_rivals():
                 node = self._next(rival)
                 if node is not None and node[0] not in ("array", "object"):
-                    found.setdefault(node, []).append(rival)
-            spend(1 + len(found))
-            self.going_on = found
+                    by_atom.setdefault(node, []).append(rival)
+            spend(1 + len(by_atom))
+            self.going_on = by_atom
         return self.going_on
 
     def _next(self, rival: Rival) -> TypedContent | None:
         """Return what a rival has where the next value comes."""
         (_, content), _ = rival
         if self.kind == "object":
-            found: TypedContent | None = content.get(self.key)
-            return found
+            member: TypedContent | None = content.get(self.key)
+            return member
         return content[self.count] if self.count < len(content) else None
 
     # -- what a search may forget --------------------------------------------------------------------------------------
@@ -434,9 +434,9 @@ class Built:
 
 def whole_of(item: Any) -> Whole:
     """Return one of the arrays and objects of `counts.values_below`, which nest a few levels deep, as a whole value."""
-    found = _filled(None, item)
-    assert isinstance(found, Whole)
-    return found
+    whole = _filled(None, item)
+    assert isinstance(whole, Whole)
+    return whole
 
 
 def _filled(at: Built | None, item: Any) -> Built | Whole:
@@ -494,8 +494,8 @@ class ItemText:
         Kept where it is no ordinary text, as every item asks for these again.
         """
         then, key = self.then, text if isinstance(self.then, Dispatch) else None
-        found = self._targets.get(key)
-        if found is None:
+        place = self._targets.get(key)
+        if place is None:
             state: State | None
             if not isinstance(then, Dispatch):
                 state = then
@@ -505,10 +505,10 @@ class ItemText:
                 state = then.after(self.texts.index(text)) if text in self.texts else None
             if state is None:
                 return None
-            found = self._home.place(state, self._returns)
+            place = self._home.place(state, self._returns)
             if key is None or key in self.special:
-                self._targets[key] = found
-        return found
+                self._targets[key] = place
+        return place
 
     def behind(self) -> Iterator[Place]:
         """Yield what may follow, once for all texts that are ordinary."""
@@ -647,8 +647,8 @@ class Recorded(Dispatch):
             return None if left == (1 << len(language.texts)) - 1 else LiteralSet(language.texts, left)
         if isinstance(language, NumberTexts):
             short = frozenset([Fraction(text) for text in dead if is_within(text, MOST_DIGITS)])
-            found = number_language(language.ranges, language.spelling, short)
-            return found if found.edges() else None  # the others are refused when they end
+            rest = number_language(language.ranges, language.spelling, short)
+            return rest if rest.edges() else None  # the others are refused when they end
         return without_dead_ends(language, dead)
 
     def offers_more(self, few: frozenset[str]) -> bool:
@@ -884,10 +884,10 @@ class Place:
 
     def ways(self) -> Ways:
         """Return what leaves this place."""
-        found = self._ways
-        if found is None:
-            found = self._ways = _inlined(self)
-        return found
+        known = self._ways
+        if known is None:
+            known = self._ways = _inlined(self)
+        return known
 
     def leads_on(self) -> bool:
         """Say whether a text of which there are endlessly many lies on some way out; False also where that is not seen
@@ -951,7 +951,7 @@ class Ways(NamedTuple):
 
 
 def _inlined(place: Place) -> Ways:
-    home, found = place.home, Ways([], [], [])
+    home, ways = place.home, Ways([], [], [])
     gap = home.gap
     todo = [(place.state, place.returns)]
     seen = set(todo)
@@ -961,20 +961,20 @@ def _inlined(place: Place) -> Ways:
         edges = state.expand()
         for low, high, target in edges.ranges:
             behind = home.place(target, returns)
-            found.bytes.extend([(byte, behind) for byte in range(low, high + 1)])
+            ways.bytes.extend([(byte, behind) for byte in range(low, high + 1)])
         places = [(returns.then, returns.parent)] if edges.accepting and returns is not None else []
         for callee, after in edges.calls:
             if not isinstance(callee, Text):
                 places.append((callee, returns if after is END else home.returning(_state(after), returns)))
             elif callee == gap:
-                found.gaps.append((callee, home.place(_state(after), returns)))
+                ways.gaps.append((callee, home.place(_state(after), returns)))
             else:
-                found.texts.append(ItemText(home, callee, after, returns))
+                ways.texts.append(ItemText(home, callee, after, returns))
         for inner in places:
             if inner not in seen:
                 seen.add(inner)
                 todo.append(inner)
-    return found
+    return ways
 
 
 def _keys(state: State) -> frozenset[str]:
@@ -1197,30 +1197,30 @@ class Distinct:
         """
         strings = self._values.punctuation
         quoted = strings.quote is None and strings.strings != Quoting.RAW
-        found = [item for item in items if item[0] == "string" and not lacks_text(word, str(item[1]), quoted=quoted)]
+        texts = [item for item in items if item[0] == "string" and not lacks_text(word, str(item[1]), quoted=quoted)]
         numbers = frozenset([item for item in items if item[0] == "number"])
         repeated = bool(numbers) and any(("number", number_value(text)) in numbers for text in NUMBERS.findall(word))
-        return frozenset(found) | (numbers if repeated else frozenset())
+        return frozenset(texts) | (numbers if repeated else frozenset())
 
     def place(self, state: State, returns: Return | None) -> Place:
         """Return the place behind all that has come to its end there; kept."""
         while state is END and returns is not None:
             state, returns = returns.then, returns.parent
-        found = self._places.get((state, returns))
-        if found is None:
+        behind = self._places.get((state, returns))
+        if behind is None:
             if len(self._places) >= _MOST_KEPT:
-                for known in self._places.values():
-                    known.forget()
+                for place in self._places.values():
+                    place.forget()
                 self._places.clear()
                 self._returns.clear()
-            found = self._places[state, returns] = Place(self, state, returns)
-        return found
+            behind = self._places[state, returns] = Place(self, state, returns)
+        return behind
 
     def returning(self, then: State, parent: Return | None) -> Return:
-        found = self._returns.get((then, parent))
-        if found is None:
-            found = self._returns[then, parent] = Return(then, parent)
-        return found
+        frame = self._returns.get((then, parent))
+        if frame is None:
+            frame = self._returns[then, parent] = Return(then, parent)
+        return frame
 
     def behind(self, after: ArrayPosition, whole: Whole) -> State:
         """Return the position behind an array or object that was not written before."""
@@ -1306,15 +1306,15 @@ class Distinct:
         """Return the states behind the opening brackets of an item; kept, so that all items share what is known about
         them.
         """
-        found = self._starts.get(conj)
-        if found is None:
+        opened = self._starts.get(conj)
+        if opened is None:
             value, marks = self._values.value(conj), self._values.punctuation
-            found = [(brackets.opening, "array", self._values.opened_array(value.arrays, index, conj))
+            opened = [(brackets.opening, "array", self._values.opened_array(value.arrays, index, conj))
                      for index, brackets in enumerate(marks.arrays if value.arrays else ())]
             if value.objects:
-                found.append((marks.objects.opening, "object", self._values.opened_object(value.objects, marks, conj)))
-            self._starts[conj] = found
-        return found
+                opened.append((marks.objects.opening, "object", self._values.opened_object(value.objects, marks, conj)))
+            self._starts[conj] = opened
+        return opened
 
     def _tells_from(self, written: Written, index: int) -> int | None:
         """Return how many bytes it takes to tell at item `index` that one more string is used; see

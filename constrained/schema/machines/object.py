@@ -100,7 +100,7 @@ class Plan(NamedTuple):
 
 def claims(values: MemberValues, entries: Entries, clause: int, demands: list[Conj]) -> Entries:
     """Split each entry into those that meet a clause by one of its demands, and the one that leaves it open."""
-    found: list[tuple[Conj, int]] = []
+    split: list[tuple[Conj, int]] = []
     for conj, open_ in entries:
         spend(3 * len(demands))
         rest: Conj | None = conj
@@ -110,13 +110,13 @@ def claims(values: MemberValues, entries: Entries, clause: int, demands: list[Co
             if empty(values, claimed):
                 continue
             outside = beyond(values, rest, demand)
-            found.append((rest if outside is None else claimed, open_ & ~clause))
+            split.append((rest if outside is None else claimed, open_ & ~clause))
             rest = outside
             if rest is None:
                 break
         if rest is not None:
-            found.append((rest, open_))
-    return tuple(found)
+            split.append((rest, open_))
+    return tuple(split)
 
 
 def empty(values: MemberValues, conj: Conj) -> bool:
@@ -321,14 +321,14 @@ class Clauses:
             coming |= presences & -presences
             if not presences:
                 others.append(self._absences[number])
-        free, found = ~(at.written | needed | coming), 0
+        free, critical = ~(at.written | needed | coming), 0
         for absences in others:
             absences &= free
             if not absences:
                 return None
             if not absences & (absences - 1):
-                found |= absences
-        return found
+                critical |= absences
+        return critical
 
     def can_be_met(self, at: ObjectPosition, ahead: int, needed: int) -> bool:
         """Say whether the object can be completed so that the open clauses are met.
@@ -632,13 +632,13 @@ class ObjectMachine:
     def cells(self) -> tuple[Cell, ...]:
         if self.shape.cells == _ANY_OTHER and self.punctuation.keys.within is None:
             return _ANY_CELLS
-        found = []
+        made = []
         for language, conj in self.shape.cells:
             if self.punctuation.keys.within is not None:
                 language = intersect(language, self.punctuation.keys.within)
             if not is_empty(language) and not (conj and self.values.never(conj)):
-                found.append(Cell(language, conj, never_runs_dry(language)))
-        return tuple(found)
+                made.append(Cell(language, conj, never_runs_dry(language)))
+        return tuple(made)
 
     @once
     def clauses(self) -> Clauses:

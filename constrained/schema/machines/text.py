@@ -78,14 +78,14 @@ def _first_scarce(language: Expr, few: int) -> int | None:
 
 def _may_be_few(language: Expr, few: int) -> bool:
     """Say whether a language has `few` texts or fewer; also if that would take long to find out."""
-    found, todo = 0, [language]
+    texts, todo = 0, [language]
     for _ in range(_MOST_STEPS):
-        if found + len(todo) > few:  # every open state has a text of its own
+        if texts + len(todo) > few:  # every open state has a text of its own
             return False
         if not todo:
             return True
         state = todo.pop()
-        found += state.accepts
+        texts += state.accepts
         for low, high, target in state.edges():
             todo += [target] * min(high - low + 1, few + 1)
     return True

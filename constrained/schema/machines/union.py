@@ -75,15 +75,15 @@ class _Home:
         if within is None:
             spend(len(self.names))
             within = self._within[language] = frozenset(name for name in self.names if matches(language, name))
-        left, found = set(within), 0
+        left, names_free = set(within), 0
         for part, _ in offers:
             blocked = {name for name in left if name in part.machine.special or name in part.others}
             spend(len(left) // 16)
-            found |= mask_of([self.index[name] for name in left - blocked], len(self.names))
+            names_free |= mask_of([self.index[name] for name in left - blocked], len(self.names))
             left = blocked
             if not left:
                 break
-        return found
+        return names_free
 
     def tags(self, conj: Conj) -> list[tuple[bool, Any]] | None:
         """Return the few texts (False) or numbers (True) that a conjunction allows, None if they are not few or there
@@ -95,8 +95,8 @@ class _Home:
         return known
 
     def _tags_of(self, conj: Conj) -> list[tuple[bool, Any]] | None:
-        found = of_conj(conj)
-        if found is None or isinstance(found[0], (list, dict)) or type(found[0]) is str:
+        constant = of_conj(conj)
+        if constant is None or isinstance(constant[0], (list, dict)) or type(constant[0]) is str:
             value = self.values.value(conj) if conj else None
             plain = value is not None and not (
                 value.null or value.booleans or value.numbers or value.arrays or value.objects
@@ -107,7 +107,7 @@ class _Home:
                 if few is not None and len(few.texts) <= _FEW_TEXTS and not few.excluded
                 else None
             )
-        return None if found[0] is None or type(found[0]) is bool else [(True, exact(found[0]))]
+        return None if constant[0] is None or type(constant[0]) is bool else [(True, exact(constant[0]))]
 
 
 def union(values: Values, machines: Sequence[ObjectMachine]) -> State:
@@ -116,8 +116,8 @@ def union(values: Values, machines: Sequence[ObjectMachine]) -> State:
 
 
 def joined(home: _Home, parts: Iterable[ObjectPosition]) -> State:
-    found = tuple(dict.fromkeys(parts))
-    return found[0] if len(found) == 1 else Union(home, found)
+    members = tuple(dict.fromkeys(parts))
+    return members[0] if len(members) == 1 else Union(home, members)
 
 
 class Union:

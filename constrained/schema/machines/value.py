@@ -94,21 +94,21 @@ class Values:
         """
         marks = self.punctuation
         null, booleans, numbers, strings, arrays, objects = value
-        found: list[State] = []
+        states: list[State] = []
         if objects:
-            found.append(Bytes(marks.objects.opening, self.opened_object(objects, marks, conj)))
+            states.append(Bytes(marks.objects.opening, self.opened_object(objects, marks, conj)))
         if arrays:
             for index, brackets in enumerate(marks.arrays):
-                found.append(Bytes(brackets.opening, self.opened_array(arrays, index, conj)))
+                states.append(Bytes(brackets.opening, self.opened_array(arrays, index, conj)))
         if strings is not NEVER:
-            found.append(self.string(strings))
+            states.append(self.string(strings))
         if numbers:
-            found.append(Text(Quoting.RAW, number_language(numbers, marks.numbers)))
+            states.append(Text(Quoting.RAW, number_language(numbers, marks.numbers)))
         if booleans:
-            found += [Bytes(marks.true if boolean else marks.false, END) for boolean in sorted(booleans)]
+            states += [Bytes(marks.true if boolean else marks.false, END) for boolean in sorted(booleans)]
         if null:
-            found.append(Bytes(marks.null, END))
-        return found
+            states.append(Bytes(marks.null, END))
+        return states
 
     def string(self, language: Expr) -> State:
         if self.punctuation.quote is not None:

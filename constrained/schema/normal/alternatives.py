@@ -138,16 +138,16 @@ def scalar_steps(signed: SignedNode) -> Steps:
     if not signed.positive:
         return ~(yield Query(signed.node, SCALAR))
     plan = plan_of(signed.node)
-    found = own_scalars(signed.node, plan)
+    scalars = own_scalars(signed.node, plan)
     for operation in plan.operations:
-        if found is NO_SCALARS:
+        if scalars is NO_SCALARS:
             break
         if operation.types & SCALAR:
             try:
-                found = found & (yield from _scalar_operation(operation, signed.node))
+                scalars = scalars & (yield from _scalar_operation(operation, signed.node))
             except LimitExceeded as error:
                 raise at_keyword(error, signed.node, operation.keyword) from None
-    return found
+    return scalars
 
 
 def _scalar_operation(operation: Operation, node: Node) -> Steps:
@@ -162,12 +162,12 @@ def _scalar_operation(operation: Operation, node: Node) -> Steps:
             return ALL_SCALARS
         return (condition & then) | (~condition & otherwise)
     if operation.kind is JoinKind.ALL:
-        found = ALL_SCALARS
+        scalars = ALL_SCALARS
         for part in parts:
-            found = found & part
-        return found
-    found, twice = _some_and_several(parts, overlaps=operation.kind is JoinKind.ONE)
-    return found & ~twice if twice else found
+            scalars = scalars & part
+        return scalars
+    scalars, twice = _some_and_several(parts, overlaps=operation.kind is JoinKind.ONE)
+    return scalars & ~twice if twice else scalars
 
 
 def _some_and_several(parts: list[Scalars], *, overlaps: bool) -> tuple[Scalars, Scalars]:
@@ -219,25 +219,25 @@ class Combination:
             return right
         if len(right) == 1 and right[0] is self.full:
             return left
-        found: list[Sketch] = []
+        conjoined: list[Sketch] = []
         bound = most = max(MOST_ALTERNATIVES, len(left), len(right))
         for one in left:
             spend(2 * len(right))
             for other in right:
                 joined = self.merge(one, other, surely_never)
                 if joined is not None:
-                    found.append(joined)
-            if len(found) > bound:
-                bound = self._check(found, node, most)
-        if len(found) > most:
-            self._check(found, node, most)
-        return tuple(found)
+                    conjoined.append(joined)
+            if len(conjoined) > bound:
+                bound = self._check(conjoined, node, most)
+        if len(conjoined) > most:
+            self._check(conjoined, node, most)
+        return tuple(conjoined)
 
     def disjoin(self, parts: Iterable[Sketches], node: Node) -> Sketches:
         """Return the union; sketches that amount to a clause are joined into one."""
         clause: frozenset[Any] | None = None
         only: Sketch = None  # the sketch of the clause, as long as there is just one
-        found: list[Sketch] = []
+        members: list[Sketch] = []
         for part in parts:
             spend(1 + 3 * len(part))
             for sketch in part:
@@ -245,15 +245,15 @@ class Combination:
                     return (sketch,)
                 single = self.as_clause(sketch)
                 if single is None:
-                    found.append(sketch)
+                    members.append(sketch)
                 else:
                     only, clause = (sketch, single) if clause is None else (None, clause | single)
         if clause is not None:
-            found.append(self.of_clause(clause) if only is None else only)
-            if found[-1] is self.full:
+            members.append(self.of_clause(clause) if only is None else only)
+            if members[-1] is self.full:
                 return (self.full,)
-        self._check(found, node, self._most_members)
-        return tuple(found)
+        self._check(members, node, self._most_members)
+        return tuple(members)
 
     @property
     def _most_members(self) -> int:
@@ -276,26 +276,26 @@ class Combination:
         own = _own(node, plan, self.type, inner)
         if inner is Mode.ALONE and (own.describes or not _is_alone(plan.operations, self.type)):
             inner = Mode.NAMED
-        found = yield from self._all_operations(plan, node, inner, own)
+        sketches = yield from self._all_operations(plan, node, inner, own)
         if inner is Mode.NAMED and mode is Mode.ALONE and not own.describes and named_within([node])[1]:
-            found = tuple(replace(sketch, describes=True) for sketch in found)
+            sketches = tuple(replace(sketch, describes=True) for sketch in sketches)
         if unevaluated is None:
-            return found
+            return sketches
         if self.type == OBJECT:
             seen = ALL_KEYS if mode else objects.FULL.seen
-            return tuple(replace(objects.with_unseen(sketch, unevaluated), seen=seen) for sketch in found)
+            return tuple(replace(objects.with_unseen(sketch, unevaluated), seen=seen) for sketch in sketches)
         seen_items = None if mode else 0
-        narrowed = (arrays.with_unseen(sketch, _or_seen(sketch, unevaluated, node)) for sketch in found)
+        narrowed = (arrays.with_unseen(sketch, _or_seen(sketch, unevaluated, node)) for sketch in sketches)
         return tuple(replace(sketch, seen=seen_items, seen_items=()) for sketch in narrowed if sketch is not None)
 
     def _all_operations(self, plan: SortedKeywords, node: Node, mode: Mode, own: Sketch) -> Steps:
         """Return what all keywords of a schema allow; `own`: those that are no operations."""
-        found: Sketches = (own,)
+        parts: Sketches = (own,)
         for operation in plan.operations:
             if operation.types & self.type:
                 spend(3)
-                found = yield from _at_its_keyword(self._joined(found, operation, node, mode, own), node, operation)
-        return found
+                parts = yield from _at_its_keyword(self._joined(parts, operation, node, mode, own), node, operation)
+        return parts
 
     def _joined(self, found: Sketches, operation: Operation, node: Node, mode: Mode, own: Sketch) -> Steps:
         return self.conjoin(found, (yield from self._operation(operation, node, mode, own)), node)
@@ -307,15 +307,15 @@ class Combination:
         operands = operation.operands
         kind = operation.kind
         if kind is JoinKind.ALL:
-            found: Sketches = (self.full,)
+            sketches: Sketches = (self.full,)
             together, others = (
                 (yield from by_key(operands, self._ask, _tags)) if self.type == OBJECT else ([], list(operands))
             )
             for same in together:
-                found = self.conjoin(found, (yield from self._switched(same, node, mode, beside)), node)
+                sketches = self.conjoin(sketches, (yield from self._switched(same, node, mode, beside)), node)
             for operand in others:
-                found = self.conjoin(found, (yield from self._ask(operand, mode)), node)
-            return found
+                sketches = self.conjoin(sketches, (yield from self._ask(operand, mode)), node)
+            return sketches
         if kind is JoinKind.ANY:
             if mode is Mode.ALONE:
                 return (yield from self._any_apart(operation, node))
@@ -342,15 +342,15 @@ class Combination:
         for switch in switches:
             contrary.append((yield from self._ask(switch.otherwise, mode)))
         without = all_but(contrary, (self.full,), partial(self.conjoin, node=node))
-        found: list[Sketch] = []
+        sketches: list[Sketch] = []
         for base, taken in cells(switches):
             part = self.conjoin((base,), without(taken), node) if self.conjoin((beside,), (base,), node) else ()
             for case in taken.values() if part else ():
                 part = self.conjoin(part, (yield from self._ask(case.condition, mode)), node) if mode else part
                 part = self.conjoin(part, (yield from self._ask(case.then, mode)), node)
-            found += part
-        self._check(found, node, self._most_members)
-        return tuple(found)
+            sketches += part
+        self._check(sketches, node, self._most_members)
+        return tuple(sketches)
 
     def _exactly_one(self, operation: Operation, node: Node, mode: Mode, beside: Sketch) -> Steps:
         """Return "this one and none of the others" for each operand; an other that is disjoint where `beside` holds
@@ -364,7 +364,7 @@ class Combination:
             plain.append((yield from self._ask(bare)) if mode or bare is not operand else annotated[-1])
         if sum([sketches == (self.full,) for sketches in plain]) > 1:
             return ()
-        found: list[Sketch] = []
+        members: list[Sketch] = []
         placed = [self.conjoin((beside,), sketches, node) for sketches in plain]
         others = rivals(placed, self.certain, self.at, _tags)
         if self._are_open(placed, others):
@@ -385,11 +385,11 @@ class Combination:
                     spend(1 + len(here) * len(placed[other]))
                     if any(not self.disjoint(one, rival, surely_never) for one in here for rival in placed[other]):
                         alone = self.conjoin(alone, (yield from self._ask_not(operands[other])), node)
-                found += alone
-            if len(found) > bound:
-                bound = self._check(found, node, self._most_members)
-        self._check(found, node, self._most_members)
-        return tuple(found)
+                members += alone
+            if len(members) > bound:
+                bound = self._check(members, node, self._most_members)
+        self._check(members, node, self._most_members)
+        return tuple(members)
 
     def _are_open(self, members: list[Sketches], rivals: list[list[int]]) -> bool:
         """Say whether the members of a union are many that meet each other, by a look at what the first one meets."""
@@ -438,16 +438,16 @@ class Combination:
 
     def _any_apart(self, operation: Operation, node: Node) -> Steps:
         """Return the union, each member with the keys that it names itself."""
-        found: list[Sketch] = []
+        sketches: list[Sketch] = []
         silent = []
         for operand in operation.operands:
             part = yield from self._ask(operand, Mode.ALONE)
             if any(sketch.describes for sketch in part):
-                found += part
+                sketches += part
             else:
                 silent.append((yield from self._ask(operand)))
-        self._check(found, node, self._most_members)
-        return (*found, *self.disjoin(silent, node))
+        self._check(sketches, node, self._most_members)
+        return (*sketches, *self.disjoin(silent, node))
 
     def _any_annotated(self, operation: Operation, node: Node, mode: Mode, beside: Sketch) -> Steps:
         """Return the union over the sets of operands that hold, as far as these evaluate anything."""
@@ -479,8 +479,8 @@ class Combination:
         unevaluated = plan.unevaluated.get(self.type)
         if unevaluated:
             own = _own(node, plan, self.type, Mode.EXACT)
-            found = yield from self._all_operations(plan, node, Mode.EXACT, own)
-            parts.append(tuple(self._some_unseen(sketch, unevaluated) for sketch in found))
+            sketches = yield from self._all_operations(plan, node, Mode.EXACT, own)
+            parts.append(tuple(self._some_unseen(sketch, unevaluated) for sketch in sketches))
         return self.disjoin(parts, node)
 
     def _some_unseen(self, sketch: Sketch, conj: Conj) -> Sketch:
@@ -514,15 +514,15 @@ class Combination:
             denied.append((yield from self._ask_not(operand)))
         if kind is JoinKind.ALL:
             return self.disjoin(denied, node)
-        found: Sketches = (self.full,)
+        sketches: Sketches = (self.full,)
         for part in denied:
-            found = self.conjoin(found, part, node)
+            sketches = self.conjoin(sketches, part, node)
         if kind is JoinKind.ONE:
             for index, operand in enumerate(operands):
                 for other in operands[:index]:
-                    found += self.conjoin((yield from self._ask(operand)), (yield from self._ask(other)), node)
-                self._check(found, node)
-        return found
+                    sketches += self.conjoin((yield from self._ask(operand)), (yield from self._ask(other)), node)
+                self._check(sketches, node)
+        return sketches
 
 
 def _at_its_keyword(steps: Steps, node: Node, operation: Operation) -> Steps:
@@ -535,9 +535,9 @@ def _at_its_keyword(steps: Steps, node: Node, operation: Operation) -> Steps:
 
 def _is_alone(operations: Iterable[Operation], type_: int) -> bool:
     """Say whether at most one of some operations describes the values of a type, and it is a union or a reference."""
-    found = [part for part in operations if part.types & type_ and part.kind is not JoinKind.NOT]
-    return len(found) < 2 and all(
-        part.kind in _UNIONS or part.kind is JoinKind.ALL and len(part.operands) == 1 for part in found
+    describing = [part for part in operations if part.types & type_ and part.kind is not JoinKind.NOT]
+    return len(describing) < 2 and all(
+        part.kind in _UNIONS or part.kind is JoinKind.ALL and len(part.operands) == 1 for part in describing
     )
 
 
@@ -573,11 +573,11 @@ class Busy(Exception):
 
 def scalars_of(conj: Conj) -> Scalars:
     """Return the scalars that belong to a conjunction."""
-    found = ALL_SCALARS
+    scalars = ALL_SCALARS
     for signed in ordered(conj):
         spend(1)
-        found = found & _solve(Query(signed, SCALAR))
-    return found
+        scalars = scalars & _solve(Query(signed, SCALAR))
+    return scalars
 
 
 def sketches_of(conj: Conj, type_: int) -> Sketches:
@@ -590,11 +590,11 @@ def sketches_of(conj: Conj, type_: int) -> Sketches:
 
 def _together_of(parts: list[SignedNode], type_: int, mode: Mode) -> Sketches:
     combination = _COMBINATIONS[type_]
-    found: Sketches = (combination.full,)
+    sketches: Sketches = (combination.full,)
     spend(len(parts) + len(parts) // 2)
     for signed in parts:
-        found = combination.conjoin(found, _solve(Query(signed, type_, mode)), signed.node)
-    return found
+        sketches = combination.conjoin(sketches, _solve(Query(signed, type_, mode)), signed.node)
+    return sketches
 
 
 def _closed(parts: list[SignedNode]) -> Sketches:
@@ -603,14 +603,14 @@ def _closed(parts: list[SignedNode]) -> Sketches:
     """
     nodes = [signed.node for signed in parts if signed.positive]
     try:
-        found = _together_of(parts, OBJECT, Mode.ALONE if len(parts) == 1 else Mode.NAMED)
-        if len(parts) > 1 and found and named_within(nodes)[1]:
-            found = tuple([replace(sketch, describes=True) for sketch in found])
+        sketches = _together_of(parts, OBJECT, Mode.ALONE if len(parts) == 1 else Mode.NAMED)
+        if len(parts) > 1 and sketches and named_within(nodes)[1]:
+            sketches = tuple([replace(sketch, describes=True) for sketch in sketches])
     except UnsupportedSchema:
         seen, describes = named_within(nodes)
-        found = _together_of(parts, OBJECT, Mode.PLAIN)
-        found = tuple([replace(sketch, seen=seen, describes=describes) for sketch in found])
-    return tuple([closed(sketch) for sketch in found])
+        sketches = _together_of(parts, OBJECT, Mode.PLAIN)
+        sketches = tuple([replace(sketch, seen=seen, describes=describes) for sketch in sketches])
+    return tuple([closed(sketch) for sketch in sketches])
 
 
 def _solve(request: Query) -> Any:
@@ -729,10 +729,10 @@ def surely_never(conj: Conj) -> bool:
     if known is not None or _depth.level == _MOST_DEPTH:
         return bool(known)
     spend(4)
-    found = _seems_empty_below(conj)
-    if found is not None:
-        memo[key] = found
-    return bool(found)
+    verdict = _seems_empty_below(conj)
+    if verdict is not None:
+        memo[key] = verdict
+    return bool(verdict)
 
 
 def _seems_empty_below(conj: Conj) -> bool | None:
@@ -771,11 +771,11 @@ def _tags(conj: Conj) -> Tags | None:
             types &= plan_of(signed.node).types
     if types & ~SCALAR:
         return None
-    found = scalars_of(conj)
-    texts, numbers = found.strings.only, [one.low for one in found.numbers if is_constant(one)]
-    if texts is None or len(numbers) < len(found.numbers):
+    few = scalars_of(conj)
+    texts, numbers = few.strings.only, [one.low for one in few.numbers if is_constant(one)]
+    if texts is None or len(numbers) < len(few.numbers):
         return None
-    return frozenset([*texts, *((number,) for number in numbers), *found.booleans, *((None,) if found.null else ())])
+    return frozenset([*texts, *((number,) for number in numbers), *few.booleans, *((None,) if few.null else ())])
 
 
 _COMBINATIONS = {

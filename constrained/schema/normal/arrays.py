@@ -130,19 +130,19 @@ def deny(sketch: ArraySketch) -> tuple[ArraySketch, ...]:
         if not count.item:  # it counts all items
             clause.update((LengthBelow(count.min),) if count.min else ())
             clause.update((LengthAtLeast(count.max + 1),) if count.max is not None else ())
-    found = [ArraySketch(clauses=(frozenset(clause),))] if clause else []
+    denied = [ArraySketch(clauses=(frozenset(clause),))] if clause else []
     for count in sketch.counts:
         if not count.item:
             continue
         if count.min == 1:
-            found.append(ArraySketch(rest=negation(count.item)))
+            denied.append(ArraySketch(rest=negation(count.item)))
         elif count.min:
-            found.append(ArraySketch(counts=(Count(count.item, 0, count.min - 1),)))
+            denied.append(ArraySketch(counts=(Count(count.item, 0, count.min - 1),)))
         if count.max is not None:
-            found.append(ArraySketch(counts=(Count(count.item, count.max + 1, None),)))
+            denied.append(ArraySketch(counts=(Count(count.item, count.max + 1, None),)))
     if sketch.unique:
-        found.append(ArraySketch(unique=False))
-    return tuple(found)
+        denied.append(ArraySketch(unique=False))
+    return tuple(denied)
 
 
 def as_clause(sketch: ArraySketch) -> Clause | None:
@@ -242,7 +242,7 @@ def _shorten(work: ArraySketch, never: Never) -> None:
 
 def _simplified(clause: Clause, work: ArraySketch, never: Never) -> Clause | None:
     """Return the obligations that can still hold; None if one of them holds anyway."""
-    found = set()
+    obligations = set()
     for part in clause:
         if isinstance(part, LengthBelow):
             if work.max is not None and work.max < part.length:
@@ -267,8 +267,8 @@ def _simplified(clause: Clause, work: ArraySketch, never: Never) -> Clause | Non
                 dead = all(never(both(conj, part.item)) for conj in (*work.prefix[part.index :], work.rest))
             possible = not dead and (work.max is None or work.max > part.index)
         if possible:
-            found.add(part)
-    return frozenset(found)
+            obligations.add(part)
+    return frozenset(obligations)
 
 
 def _impose(part: Obligation, work: ArraySketch, node: Node) -> bool:
@@ -302,21 +302,21 @@ def _counts(work: ArraySketch) -> tuple[Count, ...] | None:
     """Return the counts that say something; bounds on the number of all items move to the length.  None: they cannot
     hold.
     """
-    found: dict[Conj, Count] = {}
+    counts_by_item: dict[Conj, Count] = {}
     for count in work.counts:
         if not count.item:
             work.min = max(work.min, count.min)
             work.max = count.max if work.max is None else work.max if count.max is None else min(work.max, count.max)
             continue
-        known = found.get(count.item)
+        known = counts_by_item.get(count.item)
         if known is not None:
             most = known.max if count.max is None else count.max if known.max is None else min(known.max, count.max)
             count = Count(count.item, max(known.min, count.min), most)
         if count.max is not None and count.max < count.min or count.item == NOTHING and count.min:
             return None
         if count.item != NOTHING and (count.min or count.max is not None):
-            found[count.item] = count
-    return tuple(found.values())
+            counts_by_item[count.item] = count
+    return tuple(counts_by_item.values())
 
 
 def with_unseen(sketch: ArraySketch, conj: Conj) -> ArraySketch | None:

@@ -62,9 +62,9 @@ def values_below(conj: Conj, limit: int, value_of: Callable[[Conj], Value]) -> F
     with working_on(ordered(conj)[0].node.pointer):
         for depth in _DEPTHS:
             listing = _Listing(limit, value_of)
-            found = listing.of(conj, depth)
-            if found is None or not (listing.cut or listing.conditions):
-                return found
+            values = listing.of(conj, depth)
+            if values is None or not (listing.cut or listing.conditions):
+                return values
             if not listing.cut:
                 break
     conditions = f"conditions on its items are not counted out, and {limit} different values are not seen without them"
@@ -138,29 +138,29 @@ class _Listing:
         return self._known[conj, depth]
 
     def _of(self, value: Value, depth: int) -> FewValues:
-        found: set[object] = {("boolean", boolean) for boolean in value.booleans}
+        values: set[object] = {("boolean", boolean) for boolean in value.booleans}
         if value.null:
-            found.add(("null", None))
+            values.add(("null", None))
         for numbers in value.numbers:
             members = _members(numbers, self.limit)
             if members is None:
                 return None
-            found.update(("number", number) for number in members)
-            if len(found) >= self.limit:
+            values.update(("number", number) for number in members)
+            if len(values) >= self.limit:
                 return None
         texts = listed(value.strings, self.limit)
         if texts is None:
             return None
-        found.update(("string", text) for text in texts)
+        values.update(("string", text) for text in texts)
         if depth == 0 and (value.arrays or value.objects):
             self.cut = True
-            return None if len(found) >= self.limit else frozenset(found)
+            return None if len(values) >= self.limit else frozenset(values)
         shapes: list[ArrayShape | ObjectShape] = [*value.arrays, *value.objects]
         for shape in sorted(shapes, key=_conditions):  # what is easily seen comes first
             of_shape = self._arrays if isinstance(shape, ArrayShape) else self._objects
-            if not self._add(found, of_shape(shape, depth - 1)):  # type: ignore[arg-type]
+            if not self._add(values, of_shape(shape, depth - 1)):  # type: ignore[arg-type]
                 return None
-        return None if len(found) >= self.limit else frozenset(found)
+        return None if len(values) >= self.limit else frozenset(values)
 
     def _add(self, found: set[object], more: FewValues) -> bool:
         """Add values, and say whether there are fewer than asked."""
@@ -168,19 +168,19 @@ class _Listing:
         return more is not None and len(found) < self.limit
 
     def _first(self, values: Iterator[object]) -> FewValues:
-        found: set[object] = set()
+        first: set[object] = set()
         for value in values:
             spend(1)
-            found.add(value)
-            if len(found) >= self.limit:
+            first.add(value)
+            if len(first) >= self.limit:
                 return None
-        return frozenset(found)
+        return frozenset(first)
 
     def _objects(self, shape: ObjectShape, depth: int) -> FewValues:
         if shape.clauses:
-            found: set[object] = set()
+            values_of_all: set[object] = set()
             alike = (self._objects(choice, depth) for choice in self._object_choices(shape))
-            return frozenset(found) if all(self._add(found, values) for values in alike) else None
+            return frozenset(values_of_all) if all(self._add(values_of_all, values) for values in alike) else None
         named = {key: self.of(conj, depth) for key, conj in shape.named}
         if not all(named[key] is None or named[key] for key in shape.required):
             return frozenset()
@@ -261,9 +261,9 @@ class _Listing:
             self.conditions = True
             return frozenset()
         if shape.clauses or shape.counts:
-            found: set[object] = set()
+            values_of_all: set[object] = set()
             alike = (self._arrays(choice, depth) for choice in self._array_choices(shape))
-            return frozenset(found) if all(self._add(found, values) for values in alike) else None
+            return frozenset(values_of_all) if all(self._add(values_of_all, values) for values in alike) else None
         known = [self.of(conj, depth) for conj in (*shape.prefix, shape.rest)]
         return self._first(self._spelled_arrays(shape, known)) if not self._is_infinite(shape, known) else None
 
@@ -339,14 +339,14 @@ def _members(numbers: NumberRange, limit: int) -> list[Fraction | int] | None:
     grid = numbers.multiples[0] if numbers.multiples else Fraction(1) if numbers.integer else None
     if grid is None:
         return None
-    found: list[Fraction | int] = []
+    members: list[Fraction | int] = []
     for index in range(ceil(low / grid), floor(high / grid) + 1):
         spend(2)
         if contains(numbers, index * grid):
-            found.append(_plain(index * grid))
-            if len(found) >= limit:
+            members.append(_plain(index * grid))
+            if len(members) >= limit:
                 return None
-    return found
+    return members
 
 
 def _plain(number: Fraction) -> Fraction | int:

@@ -45,14 +45,14 @@ def normalise(conj: Conj) -> Value:
     if not conj:
         return ANYTHING
     document = next(iter(conj)).node.document
-    found: Value | None = document.memo.get(conj)
-    if found is None:
+    normal: Value | None = document.memo.get(conj)
+    if normal is None:
         with document.lock:
             try:
-                found = document.memo[conj] = _pruned(conj, _raw(conj))
+                normal = document.memo[conj] = _pruned(conj, _raw(conj))
             except LimitExceeded as error:
                 raise located(error, pointer_of(conj)) from None
-    return found
+    return normal
 
 
 def is_live(conj: Conj) -> bool:
@@ -80,10 +80,10 @@ def is_never(conj: Conj) -> bool:
 def _raw(conj: Conj) -> Value:
     """Return the value with shapes that may turn out to be empty, because their children are not looked at."""
     raw: dict[Conj, Value] = next(iter(conj)).node.document.raw
-    found = raw.get(conj)
-    if found is None:
-        found = raw[conj] = _raw_anew(conj)
-    return found
+    value = raw.get(conj)
+    if value is None:
+        value = raw[conj] = _raw_anew(conj)
+    return value
 
 
 def _raw_anew(conj: Conj) -> Value:
@@ -105,16 +105,16 @@ def _raw_anew(conj: Conj) -> Value:
 
 def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
     node = ordered(conj)[0].node
-    found = [shape for sketch in sketches_of(conj, ARRAY) for shape in arrays.shapes(sketch, node, never)]
-    return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
+    shapes = [shape for sketch in sketches_of(conj, ARRAY) for shape in arrays.shapes(sketch, node, never)]
+    return tuple(shapes) if len(shapes) < 2 else tuple(dict.fromkeys(shapes))
 
 
 def _object_shapes(conj: Conj, never: Never) -> tuple[ObjectShape, ...]:
     node = ordered(conj)[0].node
-    found = [
+    shapes = [
         shape for sketch in sketches_of(conj, OBJECT) if (shape := objects.shape(sketch, node, never)) is not None
     ]
-    return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
+    return tuple(shapes) if len(shapes) < 2 else tuple(dict.fromkeys(shapes))
 
 
 def _is_nothing(conj: Conj) -> bool:
@@ -230,11 +230,11 @@ class _Decision:
         self.tried.add(current)
         self.asked.append([])
         try:
-            found = _has_value(current, self.ask, self.settle)
+            verdict = _has_value(current, self.ask, self.settle)
         except LimitExceeded as error:
             raise located(error, pointer_of(current)) from None
         children = self.asked.pop()
-        if found:
+        if verdict:
             self.live[current] = True
             self.again.update(dict.fromkeys(self.waiting.pop(current, ())))
             return

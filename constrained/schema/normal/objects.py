@@ -138,11 +138,11 @@ FULL = ObjectSketch()
 
 def value_of(sketch: ObjectSketch, key: str) -> Conj:
     """Return the conjunction that the value of a key must satisfy."""
-    found = sketch.named.get(key, ALWAYS)
+    value = sketch.named.get(key, ALWAYS)
     for keys, conj in sketch.regions:
         if key in keys:
-            found = both(found, conj)
-    return found
+            value = both(value, conj)
+    return value
 
 
 def disjoint(left: ObjectSketch, right: ObjectSketch, never: Never) -> bool:
@@ -209,11 +209,11 @@ def deny(sketch: ObjectSketch) -> tuple[ObjectSketch, ...]:
     for keys, conj in sketch.regions:
         clause.update(HasIn(keys, other) for other in denials(conj))
     clause.update(Absent(key) for key in sketch.required)
-    found = [of_clause(frozenset(clause))] if clause else []
+    denied = [of_clause(frozenset(clause))] if clause else []
     if sketch.min:
-        found.append(ObjectSketch(max=sketch.min - 1))
+        denied.append(ObjectSketch(max=sketch.min - 1))
     if sketch.max is not None:
-        found.append(ObjectSketch(min=sketch.max + 1))
+        denied.append(ObjectSketch(min=sketch.max + 1))
     for pair in sketch.clauses:
         contrary = ObjectSketch()
         for part in pair:
@@ -222,8 +222,8 @@ def deny(sketch: ObjectSketch) -> tuple[ObjectSketch, ...]:
             else:
                 assert isinstance(part, Present)
                 contrary.named[part.key] = NOTHING
-        found.append(contrary)
-    return tuple(found)
+        denied.append(contrary)
+    return tuple(denied)
 
 
 def _has(key: str, value: Conj) -> Obligation:
@@ -498,13 +498,13 @@ def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset
 
     What lies outside all of them comes last; it is built once, so disjoint languages cost little.
     """
-    found: list[tuple[Expr, frozenset[Expr], str]] = []  # with the characters that all its texts begin with
+    cut: list[tuple[Expr, frozenset[Expr], str]] = []  # with the characters that all its texts begin with
     covered: list[Expr] = []
     for language in languages:
         pieces: list[tuple[Expr, frozenset[Expr], str]] = []
         met, beginning = False, _beginning(language)
-        spend(len(found))
-        for piece in found:
+        spend(len(cut))
+        for piece in cut:
             old, members, begins = piece
             if not begins.startswith(beginning[: len(begins)]):
                 pieces.append(piece)
@@ -523,15 +523,15 @@ def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset
         if not regex.is_empty(rest):
             pieces.append((rest, frozenset((language,)), beginning))
         covered.append(language)
-        found = pieces
-        if len(found) > _MOST_CELLS:
+        cut = pieces
+        if len(cut) > _MOST_CELLS:
             raise UnsupportedSchema(
                 "cannot compile the patterns of an object", where=keyword_of(node, "patternProperties"),
                 because=f"they cut the keys into more than {_MOST_CELLS} parts",
                 instead='use fewer overlapping patterns in "patternProperties"',
             )
     beyond = regex.complement(regex.union(*covered))
-    parts = [(language, members) for language, members, _ in found]
+    parts = [(language, members) for language, members, _ in cut]
     return parts if regex.is_empty(beyond) else [*parts, (beyond, frozenset())]
 
 
@@ -558,18 +558,18 @@ def _has_other(language: Expr, names: dict[str, None]) -> bool:
 def _spelled(clause: frozenset[Obligation | HasIn], names: dict[str, Conj], cells: Cells) -> Clause:
     if HasIn not in map(type, clause):  # as most; an obligation is hashed by calls of Python
         return cast(Clause, clause)
-    found: set[Obligation] = set()
+    kept: set[Obligation] = set()
     for part in clause:
         if not isinstance(part, HasIn):
-            found.add(part)
+            kept.add(part)
             continue
-        found.update(HasNamed(name, part.value) if part.value else Present(name) for name in names if name in part.keys)
+        kept.update(HasNamed(name, part.value) if part.value else Present(name) for name in names if name in part.keys)
         others = part.keys.others()
         if others is not NEVER and any(
             others is ANY_TEXT or not regex.is_empty(regex.intersect(cell, others)) for cell, _ in cells
         ):
-            found.add(HasOther(others, part.value))
-    return frozenset(found)
+            kept.add(HasOther(others, part.value))
+    return frozenset(kept)
 
 
 def _simplify(
@@ -603,23 +603,23 @@ def _open(
     """Return the obligations that can still hold; None if one of them holds anyway."""
     if any(_is_sure(part, clause, named, required, never) for part in clause):
         return None
-    found: list[Obligation] = []
+    obligations: list[Obligation] = []
     for part in clause:
         if isinstance(part, Absent):
             if part.key not in required:
-                found.append(part)
+                obligations.append(part)
         elif isinstance(part, Present):
             if named[part.key] != NOTHING and not never(named[part.key]):
-                found.append(part)
+                obligations.append(part)
         elif isinstance(part, HasNamed):
             joined = both(named[part.key], part.value)
             if joined != NOTHING and not never(joined):
-                found.append(part)
+                obligations.append(part)
         else:
             assert isinstance(part, HasOther)
             if any(_reaches(part, cell) and not never(both(conj, part.value)) for cell, conj in cells):
-                found.append(part)
-    return clause if len(found) == len(clause) else frozenset(found)
+                obligations.append(part)
+    return clause if len(obligations) == len(clause) else frozenset(obligations)
 
 
 _CONSTANTS = ("const", "enum")

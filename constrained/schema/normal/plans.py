@@ -104,7 +104,7 @@ def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[O
 
 def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
     """Return the union of the arrays and the union of the objects among the values of "enum" or "const"."""
-    found = []
+    unions = []
     kinds = set(map(type, values))
     for kind, bit in ((list, ARRAY), (dict, OBJECT)):
         if kind not in kinds:
@@ -114,8 +114,8 @@ def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
             for index, value in enumerate(values)
             if type(value) is kind
         )
-        found.append(Operation(JoinKind.ANY, constants, keyword, bit))
-    return found
+        unions.append(Operation(JoinKind.ANY, constants, keyword, bit))
+    return unions
 
 
 class Group(IntEnum):
@@ -214,10 +214,10 @@ def _table(dialect: Dialect) -> dict[str, tuple[int, Any]]:
 
 def plan_of(node: Node) -> SortedKeywords:
     """Return the sorted keywords of a node.  Cost: 1 µs and 0.2 µs per keyword, once."""
-    found: SortedKeywords | None = node.plan
-    if found is None:
-        found = node.plan = _sort(node)
-    return found
+    plan: SortedKeywords | None = node.plan
+    if plan is None:
+        plan = node.plan = _sort(node)
+    return plan
 
 
 def _sort(node: Node) -> SortedKeywords:
@@ -283,15 +283,15 @@ def own_scalars(node: Node, plan: SortedKeywords) -> Scalars:
     """Return the scalars that the keywords of the schema itself allow."""
     bits = plan.types & SCALAR
     if not bits or not plan.scalars:
-        found = of_types(bits)
+        scalars = of_types(bits)
     else:
         sketch = ScalarSketch()
         for function, value in plan.scalars:
             function(sketch, value, node)
-        found = sketch.scalars(bits)
+        scalars = sketch.scalars(bits)
     if bits & NUMBER == INTEGER and node.resource.dialect.plain_integers and "integer" in node.schema.get("type", ()):
-        found = Scalars(found.null, found.booleans, plainly_written(found.numbers), found.strings)
-    return found
+        scalars = Scalars(scalars.null, scalars.booleans, plainly_written(scalars.numbers), scalars.strings)
+    return scalars
 
 
 def own_array(node: Node, plan: SortedKeywords) -> ArraySketch:

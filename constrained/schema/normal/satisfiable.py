@@ -184,13 +184,13 @@ def _fewest_keys(shape: ObjectShape, others: tuple[HasOther, ...], ask: Ask) -> 
 
 def _shared(block: tuple[HasOther, ...], shape: ObjectShape, ask: Ask) -> bool:
     """Return whether one key can satisfy all the obligations."""
-    found = False
+    shared = False
     for language, conj in shape.cells:
         if all(part.keys is language or not regex.is_empty(regex.intersect(language, part.keys)) for part in block):
             for part in block:
                 conj = both(conj, part.value)
-            found = ask(conj) or found
-    return found
+            shared = ask(conj) or shared
+    return shared
 
 
 def _partitions(parts: tuple[HasOther, ...]) -> Iterator[list[tuple[HasOther, ...]]]:
@@ -230,15 +230,15 @@ def is_live_array(shape: ArrayShape, ask: Ask, distinct: Distinct) -> bool:
 
 def _has_twins(shape: ArrayShape, ask: Ask) -> bool:
     """Return whether two items can be equal."""
-    found = False
+    twins = False
     for index in range(1, len(shape.prefix) + 2):
         length = max(shape.min, index + 1)
         if shape.max is not None and length > shape.max:
             break
         rest = [ask(shape.at(position)) for position in range(min(length, len(shape.prefix) + 1))]
         pairs = [ask(both(shape.at(index), shape.at(other))) for other in range(index)]
-        found = found or all(rest) and any(pairs)
-    return found
+        twins = twins or all(rest) and any(pairs)
+    return twins
 
 
 def _have_distinct(known: list[Conj], length: int, distinct: Distinct) -> bool:
@@ -247,7 +247,7 @@ def _have_distinct(known: list[Conj], length: int, distinct: Distinct) -> bool:
     """
     few = {conj: distinct(conj, length) for conj in dict.fromkeys(known)}
     # in an order that no hash decides, as work depends on it
-    domains = {conj: None if found is None else sorted(found, key=repr) for conj, found in few.items()}
+    domains = {conj: None if values is None else sorted(values, key=repr) for conj, values in few.items()}
     last = domains[known[-1]]
     if last is not None and len(last) < length - len(known) + 1:
         return False
@@ -393,11 +393,11 @@ def choices(
 def _joined(shape: ArrayShape, part: ItemAt, fixed: tuple[ItemAt, ...]) -> Conj:
     """Return what an item has to be by its place, by what was picked before, and by one obligation more."""
     spend(2 + (len(fixed) >> 3))
-    found = both(shape.at(part.index), part.item)
+    joined = both(shape.at(part.index), part.item)
     for other in fixed:
         if other.index == part.index:
-            found = both(found, other.item)
-    return found
+            joined = both(joined, other.item)
+    return joined
 
 
 class Completion:

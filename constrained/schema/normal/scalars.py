@@ -127,8 +127,8 @@ class ScalarSketch:
 
     def scalars(self, bits: int) -> Scalars:
         """Return the values of these types that the keywords allow."""
-        found = of_types(bits)
-        numbers, strings = found.numbers, found.strings
+        typed = of_types(bits)
+        numbers, strings = typed.numbers, typed.strings
         if numbers and (self.low is not None or self.high is not None or self.multiples):
             integer = None if bits & NUMBER == NUMBER else bool(bits & INTEGER)
             met = normal(
@@ -140,8 +140,8 @@ class ScalarSketch:
                 strings = texts.of_language(texts.of_length(self.least, self.most))
             for language in self.languages:
                 strings = strings & language
-        found = Scalars(found.null, found.booleans, numbers, strings)
-        return found if self.listed is ALL_SCALARS else found & self.listed
+        typed = Scalars(typed.null, typed.booleans, numbers, strings)
+        return typed if self.listed is ALL_SCALARS else typed & self.listed
 
 
 _OTHERS = frozenset({type(None), bool, str, list, dict})  # kinds of values that are no numbers
@@ -197,9 +197,9 @@ def pattern(sketch: ScalarSketch, value: str, node: Node) -> None:
 
 
 def format_(sketch: ScalarSketch, value: str, node: Node) -> None:
-    found = asserted_format(value, node)
-    if found is not None:
-        sketch.languages.append(found)
+    language = asserted_format(value, node)
+    if language is not None:
+        sketch.languages.append(language)
     bits = _WORDS.get(value) if node.document.asserted_formats == "assert" else None
     if bits is not None:
         _raise_low(sketch, Fraction(-(1 << bits)), False)
@@ -227,11 +227,11 @@ def enum(sketch: ScalarSketch, values: list[Any], node: Node) -> None:
     kinds = set(map(type, values))
     numbers = [] if kinds <= _OTHERS else [value for value in values if type(value) not in _OTHERS]
     spend(len(values) // 8 + 24 * len(numbers))
-    found = Scalars(
+    scalars = Scalars(
         type(None) in kinds,
         frozenset([value for value in values if type(value) is bool]) if bool in kinds else _NO_BOOLEANS,
         tuple(map(constant, dict.fromkeys(map(exact, numbers)))),
         texts.finite(values if len(kinds) == 1 else [value for value in values if type(value) is str])
         if str in kinds else NO_TEXT,
     )
-    sketch.listed = found if sketch.listed is ALL_SCALARS else sketch.listed & found
+    sketch.listed = scalars if sketch.listed is ALL_SCALARS else sketch.listed & scalars

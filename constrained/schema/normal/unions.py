@@ -48,26 +48,26 @@ def of_object(part: ObjectSketch | ObjectShape) -> dict[str, Any] | None:
         closed, named = is_closed(part), part.named
     if not closed or part.clauses or len(part.required) != len(named):
         return None
-    found = {}
+    constant = {}
     for key, conj in named.items():
         value = of_conj(conj)
         if value is None:
             return None
-        found[key] = value[0]
-    return found
+        constant[key] = value[0]
+    return constant
 
 
 def of_array(part: ArraySketch | ArrayShape) -> list[Any] | None:
     """Return the only array of a shape or sketch of one length whose items are constants."""
     if part.clauses or part.counts or part.unique is False or not part.min == part.max == len(part.prefix):
         return None
-    found = []
+    constant = []
     for conj in part.prefix:
         value = of_conj(conj)
         if value is None:
             return None
-        found.append(value[0])
-    return found
+        constant.append(value[0])
+    return constant
 
 
 _WORTH_IT = 4  # members from which on an index beats looking at all pairs
@@ -90,10 +90,10 @@ def rivals(
         spend(1 + len(sketches) // 4)
         if not all(place in parts(sketch) for sketch in sketches):
             continue
-        found = [[tags(part(sketch, place)) for sketch in member] for member in members]
-        if any(one is None for member in found for one in member):
+        constants = [[tags(part(sketch, place)) for sketch in member] for member in members]
+        if any(one is None for member in constants for one in member):
             continue
-        sharing = _sharing([Tags().union(*(one or () for one in member)) for member in found])
+        sharing = _sharing([Tags().union(*(one or () for one in member)) for member in constants])
         if best is None or sum(map(len, sharing)) < sum(map(len, best)):
             best = sharing
         if not any(best):
@@ -115,14 +115,14 @@ def _by_keys(members: Sequence[Sequence[Any]]) -> list[list[int]]:
         spend(len(sketch.named) // 4)
         for key in sketch.named:
             homes.setdefault(key, []).append(index)
-    found = []
+    others = []
     for index, (sketch,) in enumerate(members):
         rarest = min((homes.get(key, []) for key in sketch.required), key=len)
         spend(1 + len(rarest))
-        found.append(
+        others.append(
             [other for other in rarest if other != index and members[other][0].named.keys() >= sketch.required.keys()]
         )
-    return found
+    return others
 
 
 def is_closed(sketch: ObjectSketch) -> bool:
@@ -142,10 +142,10 @@ def all_others(members: Sequence[Sequence[object]]) -> list[list[int]]:
 
 def _sharing(tags: list[Tags]) -> list[list[int]]:
     homes: dict[Hashable, list[int]] = {}
-    for index, found in enumerate(tags):
-        for text in found:
+    for index, texts in enumerate(tags):
+        for text in texts:
             homes.setdefault(text, []).append(index)
-    return [sorted({other for text in found for other in homes[text]} - {index}) for index, found in enumerate(tags)]
+    return [sorted({other for text in texts for other in homes[text]} - {index}) for index, texts in enumerate(tags)]
 
 
 MANY = 8  # conditionals on one key; from so many on they are read together
@@ -180,7 +180,7 @@ def by_key(
     operands: Sequence[Conj], ask: Ask, tags: TagsOf
 ) -> Generator[Any, Any, tuple[list[list[Switch]], list[Conj]]]:
     """Sort the operands of a conjunction into conditionals that are best read together, by key, and others."""
-    found: dict[str, list[tuple[Switch, Conj]]] = {}
+    by_name: dict[str, list[tuple[Switch, Conj]]] = {}
     others: list[Conj] = []
     for operand in operands if len(operands) >= MANY else ():
         operation = _conditional(operand)
@@ -188,11 +188,11 @@ def by_key(
         if switch is None:
             others.append(operand)
         else:
-            found.setdefault(switch.key, []).append((switch, operand))
-    if not any(_is_worth_it([switch for switch, _ in same]) for same in found.values()):
+            by_name.setdefault(switch.key, []).append((switch, operand))
+    if not any(_is_worth_it([switch for switch, _ in same]) for same in by_name.values()):
         return [], list(operands)
     together = []
-    for same in found.values():
+    for same in by_name.values():
         switches = [switch for switch, _ in same]
         if _is_worth_it(switches):
             together.append(switches)
@@ -221,10 +221,10 @@ def _switch(operation: Operation, ask: Ask, tags: TagsOf) -> Generator[Any, Any,
     rest: Conj = ALWAYS
     while following is not None:
         condition, then, otherwise = following.operands
-        found = _case(condition, then, (yield from ask(condition)), tags)
-        if found is None or cases and found[0] != key:
+        case_read = _case(condition, then, (yield from ask(condition)), tags)
+        if case_read is None or cases and case_read[0] != key:
             break
-        key, case = found
+        key, case = case_read
         cases.append(case)
         rest, following = otherwise, _conditional(otherwise)
     return Switch(key, tuple(cases), rest) if cases else None
@@ -240,8 +240,8 @@ def _conditional(operand: Conj) -> Operation | None:
     plan = plan_of(signed.node)
     if not plan.types & OBJECT or plan.objects or plan.names is not ALWAYS or plan.unevaluated.get(OBJECT) is not None:
         return None
-    found = [operation for operation in plan.operations if operation.types & OBJECT]
-    return found[0] if len(found) == 1 and found[0].kind is JoinKind.IF else None
+    operations = [operation for operation in plan.operations if operation.types & OBJECT]
+    return operations[0] if len(operations) == 1 and operations[0].kind is JoinKind.IF else None
 
 
 def _case(condition: Conj, then: Conj, sketches: Sketches, tags: TagsOf) -> tuple[str, Case] | None:
@@ -261,8 +261,8 @@ def _case(condition: Conj, then: Conj, sketches: Sketches, tags: TagsOf) -> tupl
     ):
         return None
     ((key, value),) = sketch.named.items()
-    found = tags(value) if len(value) == 1 else None
-    return (key, Case(condition, value, found, not sketch.required, then)) if found else None
+    constants = tags(value) if len(value) == 1 else None
+    return (key, Case(condition, value, constants, not sketch.required, then)) if constants else None
 
 
 def cells(switches: Sequence[Switch]) -> Iterator[tuple[ObjectSketch, Taken]]:
@@ -325,9 +325,9 @@ def all_but(
         if len(before) > len(parts) and len(excluded) < 2:
             at = next(iter(excluded), len(parts))
             return conjoin(before[at], behind[max(len(parts) - at - 1, 0)])
-        found = full
+        conjoined = full
         for number, part in enumerate(parts):
-            found = found if number in excluded else conjoin(found, part)
-        return found
+            conjoined = conjoined if number in excluded else conjoin(conjoined, part)
+        return conjoined
 
     return but

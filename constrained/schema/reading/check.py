@@ -298,9 +298,9 @@ def _resolve(library: Library, reference: Reference) -> Target:
         raise SchemaError(
             f"broken reference {text!r}", where=pointer(at), because=f"the document has no anchor {fragment!r}"
         )
-    found, place = resource.anchors[fragment]
+    anchored, place = resource.anchors[fragment]
     overridable = keyword == "$dynamicRef" and fragment in resource.dynamic_anchors
-    return Target(found, resource, place, fragment if overridable else None)
+    return Target(anchored, resource, place, fragment if overridable else None)
 
 
 def _walk(library: Library, resource: Resource, fragment: str, text: str, at: Where) -> Target:

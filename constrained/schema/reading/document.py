@@ -96,10 +96,10 @@ def split_fragment(uri: str, where: Where) -> tuple[str, str]:
         return uri, ""
     try:
         urlsplit(uri)
-        found = urldefrag(uri)
+        parts = urldefrag(uri)
     except ValueError as error:
         raise SchemaError("not a URI", where=pointer(where), because=f"{shown(uri)}: {error}") from error
-    return found.url, found.fragment
+    return parts.url, parts.fragment
 
 
 def joined(base: str, uri: str, where: Where) -> str:
@@ -278,8 +278,8 @@ def _metaschema(uri: str) -> object:
         return None
     from jsonschema_specifications import REGISTRY
 
-    found = REGISTRY.get(uri) or REGISTRY.get(uri + "#")
-    return None if found is None else found.contents
+    resource = REGISTRY.get(uri) or REGISTRY.get(uri + "#")
+    return None if resource is None else resource.contents
 
 
 def private_copy(document: object, where: Where) -> object:
@@ -366,11 +366,11 @@ class Node(SignedNode):
     @property
     def negative(self) -> SignedNode:
         """What is not valid against the node as it is written; most nodes are never asked for it."""
-        denied, found = self.document.denied, self.document.denied.get(self)
-        if found is None:
+        denied, signed = self.document.denied, self.document.denied.get(self)
+        if signed is None:
             bare = self.bare
-            found = denied.setdefault(self, SignedNode(self, False) if bare is self else bare.negative)
-        return found
+            signed = denied.setdefault(self, SignedNode(self, False) if bare is self else bare.negative)
+        return signed
 
     @property
     def bare(self) -> Node:
@@ -489,24 +489,24 @@ class Document:
         if self.library.dynamic and resource not in scope:
             scope = (*scope, resource)
         key = (id(schema), scope) if scope else id(schema)
-        found = self.nodes.get(key)
-        if found is None:
+        known = self.nodes.get(key)
+        if known is None:
             name = content(schema, most=_MOST_ALIKE)
-            found = Node(self, schema, resource, scope, where)
+            known = Node(self, schema, resource, scope, where)
             if name is not None and len(name) <= _LONGEST_ALIKE:
-                found = self.alike.setdefault((name, resource, scope), found)
-            self.nodes[key] = found
-        return found
+                known = self.alike.setdefault((name, resource, scope), known)
+            self.nodes[key] = known
+        return known
 
     def follow(self, node: Node) -> Conj:
         """Return the node, or what it refers to if it is nothing but a reference; each of a chain is followed once."""
-        found = self.followed.get(node)
-        if found is not None:
-            return found
+        conj = self.followed.get(node)
+        if conj is not None:
+            return conj
         seen: dict[Node, None] = {}
         while "$ref" in node.schema:
-            found = self.followed.get(node)
-            if found is not None:
+            conj = self.followed.get(node)
+            if conj is not None:
                 break
             dialect = node.resource.dialect
             if not dialect.reference_stands_alone and not dialect.rules.keys().isdisjoint(node.schema.keys() - _REF):
@@ -521,34 +521,34 @@ class Document:
             spend(1)
             target = node._target("$ref")
             if isinstance(target.schema, bool) or not target.schema:
-                found = NOTHING if target.schema is False else ALWAYS
+                conj = NOTHING if target.schema is False else ALWAYS
                 break
             node = self.node(target.schema, target.resource, node.scope, target.where)
-        if found is None:
-            found = node.conj
+        if conj is None:
+            conj = node.conj
         for reference in seen:
-            self.followed[reference] = found
-        return found
+            self.followed[reference] = conj
+        return conj
 
     def constant(self, value: Any, where: Where) -> Conj:
         """Return the conjunction that allows only this value."""
         key = (type(value) is bool, value) if not isinstance(value, (dict, list)) else id(value)
-        found = self._constants.get(key)
-        if found is None:
+        node = self._constants.get(key)
+        if node is None:
             schema = {"const": value}
-            found = self._constants[key] = Node(self, schema, Resource("", schema, where, DRAFT_2020), (), where)
-        return found.conj
+            node = self._constants[key] = Node(self, schema, Resource("", schema, where, DRAFT_2020), (), where)
+        return node.conj
 
     def union(self, parts: Iterable[Conj], where: Where) -> tuple[Node, bool]:
         """Return the interned node that stands for a union of conjunctions, and whether it is new and still needs a
         plan.
         """
         key = frozenset(parts)
-        found = self._unions.get(key)
-        if found is not None:
-            return found, False
-        found = self._unions[key] = Node(self, {}, Resource("", True, where, DRAFT_2020), (), where)
-        return found, True
+        node = self._unions.get(key)
+        if node is not None:
+            return node, False
+        node = self._unions[key] = Node(self, {}, Resource("", True, where, DRAFT_2020), (), where)
+        return node, True
 
 
 def _nothing() -> Conj:

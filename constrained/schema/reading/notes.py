@@ -71,12 +71,12 @@ Unknown = tuple[str, Where, Dialect]  # a keyword without meaning in its dialect
 
 def notes_of(unknown: Sequence[Unknown]) -> tuple[Note, ...]:
     """Return what there is to say about words that have no meaning in their dialect."""
-    found: list[Note] = []
+    notes: list[Note] = []
     spend(2 * len(unknown))
     for word, where, dialect in unknown:
         if word.removeprefix("format:") in OPENAPI and word.startswith("format:"):
-            if not any(note.because is OF_OPENAPI for note in found):
-                found.append(Note(pointer((where, "format")), "format", OF_OPENAPI))
+            if not any(note.because is OF_OPENAPI for note in notes):
+                notes.append(Note(pointer((where, "format")), "format", OF_OPENAPI))
             continue
         known: dict[str, str | None] = dialect.tables.setdefault("notes", {})
         because = known.get(word, "")
@@ -88,8 +88,8 @@ def notes_of(unknown: Sequence[Unknown]) -> tuple[Note, ...]:
                 known[word] = because
         if because is not None:
             kind, _, name = word.rpartition(":")
-            found.append(Note(pointer((where, kind or word)), name if kind else word, because))
-    return tuple(found)
+            notes.append(Note(pointer((where, kind or word)), name if kind else word, because))
+    return tuple(notes)
 
 
 def _about(word: str, dialect: Dialect) -> str | None:
@@ -165,7 +165,7 @@ def undescribed(library: Library, resource: Resource) -> tuple[Note, ...]:
     if not library.undescribed:
         return ()
     requiring = ("required", *[word for word in _REQUIRING if word in resource.dialect.rules])
-    found: dict[tuple[str, Where], None] = {}
+    missing: dict[tuple[str, Where], None] = {}
     values: list[list[Any]] = [[(resource.root, resource.where)]]
     met = set[frozenset[int]]()
     for parts in values:
@@ -173,14 +173,14 @@ def undescribed(library: Library, resource: Resource) -> tuple[Note, ...]:
         for schema, _ in group:
             words |= schema.keys()
         if OTHER_KEYS.isdisjoint(words):
-            found.update(dict.fromkeys(_missing(group, requiring)))
+            missing.update(dict.fromkeys(_missing(group, requiring)))
         for inner in (*_members(library, group), *_alternatives(library, _together(library, parts, resource, _ALWAYS))):
             spend()
             ids = frozenset([id(part) for part, _ in inner])
             if ids not in met:
                 met.add(ids)
                 values.append(inner)
-    return tuple([Note(pointer(where), key, REQUIRED_ONLY) for key, where in found])
+    return tuple([Note(pointer(where), key, REQUIRED_ONLY) for key, where in missing])
 
 
 def _members(library: Library, group: list[_Placed]) -> Iterator[list[_Placed]]:
@@ -247,14 +247,14 @@ def _required(schema: dict[str, Any], requiring: Iterable[str]) -> Iterator[tupl
 
 def _below(library: Library, schema: dict[str, Any], where: Where, words: frozenset[str]) -> list[_Placed]:
     """Return the subschemas in the values of some keywords that say more than yes or no."""
-    found: list[_Placed] = []
+    subschemas: list[_Placed] = []
     for word in words.intersection(schema):
         value, inside = schema[word], (where, word)
         if type(value) is dict and word not in _MAPS:
-            found.append((value, inside))
+            subschemas.append((value, inside))
             continue
         entries: Iterable[Any] = value.items() if type(value) is dict else ()
         if type(value) is list:
             entries = enumerate(value)
-        found += [(part, (inside, step)) for step, part in entries if type(part) is dict]
-    return [part for part in found if id(part[0]) in library.outer]
+        subschemas += [(part, (inside, step)) for step, part in entries if type(part) is dict]
+    return [part for part in subschemas if id(part[0]) in library.outer]

@@ -132,11 +132,11 @@ def _time_of_day(read: str) -> Expr:
     A mask behind an hour asks for those of 66 of them, so that the edge of a minute, a colon, is entered at once.
     All of them together take 2 MB.
     """
-    found = interned(LAZY, _TimeOfDay(read))
-    found.edges_stay = len(read) < len("HH:MM:")
-    if len(read) == len("HH:MM") and found._raw is None:
-        found._raw = found._public = ((0x3A, 0x3A, interned(LAZY, _TimeOfDay(f"{read}:"))),)
-    return found
+    rest = interned(LAZY, _TimeOfDay(read))
+    rest.edges_stay = len(read) < len("HH:MM:")
+    if len(read) == len("HH:MM") and rest._raw is None:
+        rest._raw = rest._public = ((0x3A, 0x3A, interned(LAZY, _TimeOfDay(f"{read}:"))),)
+    return rest
 
 
 @lru_cache(maxsize=1)
@@ -199,10 +199,10 @@ def _ipv6() -> Expr:
 
     def tail(most: int) -> Expr:
         """At most this many groups; an IPv4 address at the end counts for two."""
-        found = EPSILON
+        groups = EPSILON
         if most >= 1:
-            found = union(found, concat(repeat(then, 0, most - 1), group))
-        return union(found, concat(repeat(then, 0, most - 2), _ipv4())) if most >= 2 else found
+            groups = union(groups, concat(repeat(then, 0, most - 1), group))
+        return union(groups, concat(repeat(then, 0, most - 2), _ipv4())) if most >= 2 else groups
 
     options = [concat(repeat(then, 7, 7), group), concat(repeat(then, 6, 6), _ipv4()), concat(literal("::"), tail(7))]
     options += [
@@ -331,24 +331,24 @@ def _regex() -> Expr:
     atom = union(parse_python(rf"[^^$\\.*+?()\[\]{{}}|0-9]|\.|{escape}"), _char_set(escape))
     zero = literal(r"\0")
     assertion = parse_python(r"[\^$]|\\[bB]")
-    found = NEVER
+    expression = NEVER
     for _ in range(_REGEX_DEPTH + 1):
-        group = concat(parse_python(r"\((?:\?:)?"), found, literal(")"))
-        look = concat(parse_python(r"\(\?<?[=!]"), found, literal(")"))
+        group = concat(parse_python(r"\((?:\?:)?"), expression, literal(")"))
+        look = concat(parse_python(r"\(\?<?[=!]"), expression, literal(")"))
         other = union(concat(union(atom, group), optional(quantifier)), concat(zero, quantifier), assertion, look)
         terms = concat(repeat(union(digit, concat(repeat(zero), other))), repeat(zero))
-        found = concat(terms, repeat(concat(literal("|"), terms)))
-    return found
+        expression = concat(terms, repeat(concat(literal("|"), terms)))
+    return expression
 
 
 def _first_and_last() -> str:
     """Return the pattern of two counts with a comma, the second no less than the first."""
-    found = [rf"{low},(?:[{low}-9]|[1-9][0-9]{{1,9}})" for low in range(10)]
+    options = [rf"{low},(?:[{low}-9]|[1-9][0-9]{{1,9}})" for low in range(10)]
     for tens in range(1, 10):
         more = f"[{tens + 1}-9][0-9]|" if tens < 9 else ""
-        found += [rf"{tens}{low},(?:{tens}[{low}-9]|{more}[1-9][0-9]{{2,9}})" for low in range(10)]
-    found += [rf"[1-9][0-9]{{{digits - 1}}},[1-9][0-9]{{{digits},9}}" for digits in range(3, 10)]
-    return "|".join(found)
+        options += [rf"{tens}{low},(?:{tens}[{low}-9]|{more}[1-9][0-9]{{2,9}})" for low in range(10)]
+    options += [rf"[1-9][0-9]{{{digits - 1}}},[1-9][0-9]{{{digits},9}}" for digits in range(3, 10)]
+    return "|".join(options)
 
 
 def _char_set(escape: str) -> Expr:

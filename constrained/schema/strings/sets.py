@@ -127,10 +127,10 @@ def is_spelled(text: str) -> bool:
 
 def finite(texts: Collection[str]) -> Texts:
     """Return a finite set; texts that cannot be spelled are left out."""
-    found = frozen_in_turns(texts)
-    if False in [text.isascii() for text in found]:
-        found = frozenset(filter(is_spelled, found))
-    return Texts(only=found) if found else NO_TEXT
+    kept = frozen_in_turns(texts)
+    if False in [text.isascii() for text in kept]:
+        kept = frozenset(filter(is_spelled, kept))
+    return Texts(only=kept) if kept else NO_TEXT
 
 
 def of_language(language: Expr, hull: Expr | None = None) -> Texts:
@@ -166,14 +166,14 @@ def listed(language: Expr, limit: int) -> list[str] | None:
         return few if len(few) <= limit else None
     if not regex.is_finite(language):
         return None
-    found: list[str] = []
+    texts: list[str] = []
     todo: list[tuple[str, Expr]] = [("", language)]
     while todo:
         text, state = todo.pop()
         spend(1 + (len(text) >> 10))
         if state.accepts:
-            found.append(text)
-        if len(found) + len(todo) > limit:  # each open state has a text of its own
+            texts.append(text)
+        if len(texts) + len(todo) > limit:  # each open state has a text of its own
             return None
         for low, high, target in reversed(state.edges()):
             if high - low >= limit:
@@ -181,4 +181,4 @@ def listed(language: Expr, limit: int) -> list[str] | None:
             todo.extend(
                 (text + chr(point), target) for point in range(high, low - 1, -1) if not 0xD800 <= point <= 0xDFFF
             )
-    return found
+    return texts

@@ -397,13 +397,13 @@ class Members:
 
     def _opened(self, conj: Conj, value: Value, kind: str) -> State | None:
         marks = self._punctuation(self._end, self._end)
-        found: list[State] = []
+        states: list[State] = []
         if kind == "object":
             for shape in value.objects:
                 machine = ObjectMachine(self._root, shape, marks, conj)
                 if not machine.completable(machine.start):
                     return None
-                found.append(machine.start)
+                states.append(machine.start)
         else:
             assert self._tags.item is not None
             items = self._other(None, self._tags.item)
@@ -412,8 +412,8 @@ class Members:
                 array = ArrayMachine(items, part, conj, marks)
                 if not array.completable(array.start(0).progress):
                     return None
-                found.append(array.start(0))
-        return choice(found)
+                states.append(array.start(0))
+        return choice(states)
 
     def left_out(self, conj: Conj) -> list[tuple[Conj, str]]:
         """Return the values, members and items, as their conjunctions, of which not all are written, and why: names
@@ -421,19 +421,19 @@ class Members:
 
         A member of one type, as nearly all are, is told from its keywords.
         """
-        parts, found = {conj: None}, list[tuple[Conj, str]]()
+        parts, losses = {conj: None}, list[tuple[Conj, str]]()
         left = list(parts)
         for part in left:
             if part == NOTHING or (part != conj and not self._slot.elements and _of_one_type(part)):
                 continue
             value = self.value(part)
-            found += [(part, because) for because in self._losses(value, members=part == conj)]
+            losses += [(part, because) for because in self._losses(value, members=part == conj)]
             for kind, shapes in (("object", value.objects), ("array", value.arrays)):
                 if part == conj or shapes and nests(kind, value, self._slot, self._tags, self._values.never):
                     new = [inner for shape in shapes for inner in _parts(shape) if inner not in parts]
                     parts.update(dict.fromkeys(new))
                     left += dict.fromkeys(new)
-        return found
+        return losses
 
     def _losses(self, value: Value, *, members: bool) -> Iterator[str]:
         """Yield why not all of a set of values are written; members: the members themselves, between no tags."""
