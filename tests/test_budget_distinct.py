@@ -41,13 +41,13 @@ def _bytewise() -> c.Vocabulary:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("texts", [[], [b"0," * 300, b"1" * 4000, b'",']], ids=["bytes", "huge tokens"])
 @pytest.mark.parametrize("item", _DISTINCT.values(), ids=_DISTINCT.keys())
-def test_a_thousand_distinct_items_are_a_third_of_the_work_of_a_constraint(item, texts):
+def test_a_thousand_distinct_items_are_two_fifths_of_the_work_of_a_constraint(item, texts):
     vocabulary = c.Vocabulary([*_BYTES, *texts], special={"<stop>": 200}, stop=[200], size=201)
     schema = {"type": "array", "items": item, "minItems": 1000, "uniqueItems": True}
     constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), vocabulary)
     before = constraint.budget.left
     completion = constraint.matcher().shortest_completion()
-    assert before - constraint.budget.left < 300_000
+    assert before - constraint.budget.left < 400_000
     values = json.loads(vocabulary.decode(completion))
     assert len(values) == len(set(values)) == 1000
     jsonschema.validate(values[:50], {**schema, "minItems": 50})

@@ -49,7 +49,7 @@ LIMITS = [
     ({"oneOf": _many(500, lambda i: {"type": "object", "minProperties": i, "required": [f"k{i}"]})}, "#/oneOf"),
     (
         {"type": "array", "allOf": _many(14, lambda i: {"contains": {"type": "object", "required": [f"k{i}"]}})},
-        "#/allOf/1/contains",
+        "#/allOf/0/contains",
     ),
 ]
 
