@@ -222,6 +222,8 @@ def harmony(text: str) -> Calls:
         said = re.split(r"<\|(?:call|end)\|>", body)[0]
         if recipient.startswith("functions."):
             calls.append((recipient.removeprefix("functions."), json.loads(said)))
+        elif recipient.startswith("browser."):
+            calls.append((recipient, json.loads(said)))
         elif recipient == "python":
             calls.append((recipient, {"code": said}))
     return calls
