@@ -29,9 +29,10 @@ from constrained.engine.plain import (
     PlainSteps,
     TextAt,
     edges_between,
+    edges_of,
     frames,
 )
-from constrained.engine.spelling import SCALARS, Spelling, clip, decode
+from constrained.engine.spelling import SCALARS, Spelling, clip, decode, near
 from constrained.engine.tokens.trie import BITS, INSIDE, LEADS
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.machine import Dispatch, Language, LiteralSet, State, Text
@@ -330,13 +331,17 @@ def _read_alike(at: TextAt, byte: int) -> tuple[int, int]:
             edges = edges_between(at.language, low, high)
             return next(((low, high) for low, high, _ in edges if low <= byte <= high), (byte, byte))
         return byte, byte
-    index, width, ranges = (at.value << 6 | byte & 0x3F), 6 * (at.left - 1), at.pending() if at.place == UTF8 else ()
+    index, width, points = (at.value << 6 | byte & 0x3F), 6 * (at.left - 1), at.pending() if at.place == UTF8 else ()
     for lead, low, high, length in _LEADING:
         if at.place == BODY and lead <= byte < lead + (0x40 >> length):
-            index, width, ranges = byte - lead, 6 * length, clip(spelling.raw, low, high)
-    for low, high in ranges:  # of characters; those that begin with one byte are a block
-        for begin, end, _ in edges_between(at.language, low, high):
-            first, last = -(-begin >> width), (end + 1 >> width) - 1
+            index, width, points = byte - lead, 6 * length, clip(spelling.raw, low, high)
+    if not points:
+        return byte, byte
+    # characters that begin with one byte are a block: of the ranges, and of the edges, one may hold all of it
+    block = index << width, (index + 1 << width) - 1
+    for low, high in near(points, *block):
+        for begin, end, _ in near(edges_of(at.language), *block) if low <= block[0] and block[1] <= high else ():
+            first, last = -(-max(begin, low) >> width), (min(end, high) + 1 >> width) - 1
             if first <= index <= last:
                 return byte + first - index, byte + last - index
     return byte, byte
@@ -356,7 +361,7 @@ def _only_target(at: TextAt) -> Language | None:
 
 def _looping(spelling: Spelling, language: Language) -> int:
     """Return the kinds of characters that are written as themselves and lead from a language back to it."""
-    edges = language.edges()
+    edges = edges_of(language)
     spend(1 + len(edges))
     kept = [span for low, high, target in edges if target == language for span in clip(spelling.raw, low, high)]
     if not kept:
