@@ -3,12 +3,13 @@
 Random walks along the masks of some models and types: of the allowed tokens any one, and after forty the shortest
 way to the end.
 
-    python -m constrained.benchmarks.profiles [--walks 1000] [--models Order,Tree]
+    python -m constrained.benchmarks.profiles [--walks 1000] [--models Order Tree]
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import datetime
 import decimal
 import enum
@@ -28,7 +29,10 @@ from constrained.default_model import WIDTH, load_tokenizer
 from pydantic import (
     UUID4,
     Base64Bytes,
+    Base64Str,
+    Base64UrlBytes,
     BaseModel,
+    ByteSize,
     ConfigDict,
     Field,
     FutureDate,
@@ -47,6 +51,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from constrained import Grammar, Vocabulary, compile
 
 FREE_TOKENS = 40
+NOON = datetime.datetime(2024, 1, 1, 12)
 
 
 class Color(enum.Enum):
@@ -190,7 +195,17 @@ MODELS: dict[str, Any] = {
     str(kind): kind
     for kind in (
         *(list[Event | None], dict[int, str], dict[Literal["a", "b"], int], dict[Color, int], dict[bool, float]),
-        dict[Annotated[str, Field(pattern="^x")], int],
+        *(
+            dict[Annotated[str, Field(pattern="^x")], int],
+            collections.Counter[str],
+            collections.defaultdict[str, list[int]],
+        ),
+        *(bytes, complex, ByteSize, Base64Str, Base64UrlBytes, ipaddress.IPv4Network, ipaddress.IPv6Interface),
+        Annotated[decimal.Decimal, Field(max_digits=4, decimal_places=2)],
+        Annotated[datetime.date, Field(gt=NOON.date(), le=datetime.date(2024, 3, 1))],
+        Annotated[datetime.datetime, Field(ge=NOON, lt=datetime.datetime(2024, 2, 1))],
+        Annotated[datetime.datetime, Field(gt=NOON.replace(tzinfo=datetime.UTC))],
+        Annotated[datetime.time, Field(ge=datetime.time(9), le=datetime.time(17))],
     )
 }
 
@@ -230,10 +245,10 @@ def check(name: str, vocabulary: Vocabulary, profile: str, walks: int, seed: int
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--walks", type=int, default=1000)
-    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS, metavar="MODEL")
     options = parser.parse_args(arguments)
     vocabulary, wrong = Vocabulary.from_tokenizer(load_tokenizer(), size=WIDTH), 0
-    for name in options.models.split(","):
+    for name in options.models:
         began, said = time.process_time(), [f"{name:20}"]
         for profile in ("practical", "exact"):
             found = check(name, vocabulary, profile, options.walks)

@@ -2,8 +2,8 @@
 
 Read here: ``None``, ``bool``, ``int``, ``float``, ``str``, ``list[…]``, ``tuple[…]``, ``set[…]``, ``dict[…, …]``,
 unions, ``Optional``, ``Literal``, ``Enum``, ``Annotated``, ``TypedDict``, ``NamedTuple``, dataclasses, dates and times,
-``UUID``, ``Decimal``, addresses of the internet, paths, other names of types, what pydantic knows and, for tools,
-callables with type hints.
+``UUID``, ``Decimal``, addresses of the internet, paths, other names of types and, for tools, callables with type hints.
+Types that are none of these are read as pydantic reads them, where it is installed.
 
 A type that JSON has no values for raises with the place; nothing is read as "any value" but ``Any`` and ``object``.
 Classes become ``$defs`` entries that are referred to, so that recursive ones work.  Objects of classes are closed, as
@@ -13,10 +13,11 @@ Types that say by themselves what they are to pydantic have the JSON Schemas tha
 own dataclasses, its types (`UUID4`, `HttpUrl`, `SecretStr`, …), annotations with its hooks, and a `TypeAdapter` of
 anything.
 
-Practical: what pydantic's schemas leave to its validators, but a schema can say, is in them: digits of decimals,
-versions of UUIDs, URLs of the schemes that a type takes, with a plain host name, addresses of the internet, dates and
-times without an offset, Base64, numbers as keys, and of dates that are past or to come those that are so on the day the
-schema is made, of times two days from it.  Left out: what depends on files (`FilePath`) or on code of the model's own.
+Practical: what pydantic's schemas leave to its validators, but a schema can say, is in them: digits of decimals, bounds
+of dates and times, versions of UUIDs, URLs of the schemes that a type takes, with a plain host name, addresses of the
+internet, dates and times without an offset, Base64, numbers as keys, and of dates that are past or to come those that
+are so on the day the schema is made, of times two days from it.  Left out: what depends on files (`FilePath`) or on
+code of the model's own.
 
 Tested in tests/test_profiles.py, against pydantic.
 """
@@ -71,6 +72,7 @@ _LENGTHS = {
     "max_length": ("maxLength", "maxItems", "maxProperties"),
 }
 _SIZED = {"string": 0, "array": 1, "object": 2}
+_SAYING = frozenset({"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"})  # of a schema that says something
 
 
 def is_python_type(value: object) -> bool:
@@ -160,14 +162,12 @@ class _Reader:
             return self.read(kind.__supertype__, where)
         if is_alias(kind):
             return self.read(kind.__value__, where)
-        origin, arguments = get_origin(kind), get_args(kind)
-        if origin is not None:
-            return self._generic(origin, arguments, where)
-        if isinstance(kind, type):
-            return self._class(kind, where)
-        raise _unknown(kind, where)
+        if get_origin(kind) is not None:
+            return self._generic(kind, where)
+        return self._class(kind, kind, where)
 
-    def _generic(self, origin: Any, arguments: tuple[Any, ...], where: str) -> Schema:
+    def _generic(self, kind: Any, where: str) -> Schema:
+        origin, arguments = get_origin(kind), get_args(kind)
         if origin is Literal:
             return {"enum": [member.value if isinstance(member, enum.Enum) else member for member in arguments]}
         if origin in (Union, types.UnionType):
@@ -186,9 +186,7 @@ class _Reader:
             return self._tuple(arguments, where)
         if origin in _LISTS:
             return {"type": "array", "items": self.read(arguments[0], where)}
-        if isinstance(origin, type):
-            return self._class(origin, where)
-        raise _unknown(origin, where)
+        return self._class(origin, kind, where)
 
     def _keys(self, kind: Any, where: str) -> Schema:
         """Return what the keys of an object may be; nothing: any text."""
@@ -215,9 +213,15 @@ class _Reader:
             return {"type": "array", "maxItems": 0}
         return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
 
-    def _class(self, kind: type, where: str) -> Schema:
-        if issubclass(kind, enum.Enum):
+    def _class(self, kind: Any, whole: Any, where: str) -> Schema:
+        """Return the schema of a class; of one that we do not read, as pydantic reads it, with its arguments."""
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
             return {"enum": [member.value for member in kind]}
+        if not _has_fields(kind):
+            known = self._moved(schema_of_own(whole, practical=self.practical))
+            if known is None or known.keys().isdisjoint(_SAYING):
+                raise _unknown(kind, where)
+            return known
         if kind not in self._names:
             fields = _fields(kind, where)
             self._names[kind] = name = self._free(kind.__name__)
@@ -226,8 +230,10 @@ class _Reader:
         return {"$ref": f"#/$defs/{self._names[kind]}"}
 
     def _own(self, kind: Any) -> Schema | None:
-        """Return a type's own schema, which pydantic knows, its definitions moved to ours."""
-        schema = schema_of_own(kind, practical=self.practical) if is_own(kind) else None
+        return self._moved(schema_of_own(kind, practical=self.practical)) if is_own(kind) else None
+
+    def _moved(self, schema: Schema | None) -> Schema | None:
+        """Return a schema of pydantic's with its definitions moved to ours."""
         for name, definition in schema.pop("$defs", {}).items() if schema is not None else ():
             if self.definitions.setdefault(name, definition) != definition:
                 raise SchemaError(
@@ -270,10 +276,17 @@ def _fields(kind: type, where: str) -> list[tuple[str, Any, bool]]:
     if _is_typed_dict(kind):
         names: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
         return [(name, hint, _is_required(hint, name in names)) for name, hint in hints.items()]
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        defaults = getattr(kind, "_field_defaults", {})
-        return [(name, hints.get(name, Any), name not in defaults) for name in kind._fields]
-    raise _unknown(kind, where)
+    defaults, names_in_order = getattr(kind, "_field_defaults", {}), getattr(kind, "_fields", ())
+    return [(name, hints.get(name, Any), name not in defaults) for name in names_in_order]
+
+
+def _has_fields(kind: Any) -> bool:
+    """Return whether a class is a dataclass, a TypedDict or a NamedTuple."""
+    if not isinstance(kind, type):
+        return False
+    return (
+        dataclasses.is_dataclass(kind) or _is_typed_dict(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+    )
 
 
 def _is_typed_dict(kind: type) -> bool:
@@ -349,7 +362,6 @@ def _unknown(kind: object, where: str, because: str = "JSON has no values of thi
     )
 
 
-
 BOUNDS = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
@@ -359,12 +371,20 @@ BOUNDS = {
 }
 BOUNDS_OF_NUMBERS = frozenset(BOUNDS.values())
 _HOOKS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__", "__pydantic_core_schema__")
+# whose bounds no keyword states: `Annotated[date, Gt(date(2024, 1, 1))]`
+_BOUNDED_BY_PYDANTIC = (decimal.Decimal, datetime.date, datetime.datetime, datetime.time)
+_SIDES = {"gt": (1, None), "ge": (1, ""), "lt": (-1, None), "le": (-1, r"(?!\.)")}  # may a text go on from the bound?
 _TEXT: Schema = {"type": "string"}
 _IPV4: Schema = {"type": "string", "format": "ipv4"}
 _IPV6: Schema = {"type": "string", "format": "ipv6"}
 _HEX = "[0-9a-f]"
 _B64, _FOURTH = "[A-Za-z0-9+/]", "AEIMQUYcgkosw048"  # of the 64 those whose last two bits are 0
 BASE64 = rf"^(?:{_B64}{{4}})*(?:{_B64}[AQgw]==|{_B64}{{2}}[{_FOURTH}]=)?$"  # RFC 4648 §4
+# of bytes below 128, as what is decoded to a str must be UTF-8
+_BEGIN = "[A-Za-f][A-HQ-Xg-nw-z0-3]"
+BASE64_OF_ASCII = rf"^(?:{_BEGIN}[ABEFIJMNQRUVYZcdghklopstwx014589]{_B64})*(?:[A-Za-f][AQgw]==|{_BEGIN}[{_FOURTH}]=)?$"
+_NUMBER = r"\d{1,15}(?:\.\d{1,10})?"
+_SIZE = rf"^{_NUMBER} ?(?:[kmgtpe]?b|[kmgtpe]ib|[KMGTPE]i?B)$"  # pydantic's ByteSize, with a unit
 # what pydantic means by formats of its own
 _FORMATS: dict[str, Schema] = {
     "ipvanyaddress": {"anyOf": [_IPV4, _IPV6]},
@@ -378,6 +398,9 @@ _FORMATS: dict[str, Schema] = {
     "binary": _TEXT,
     "password": _TEXT,
     "base64": {**_TEXT, "pattern": BASE64},
+    "base64 of str": {**_TEXT, "pattern": BASE64_OF_ASCII},
+    "base64url": {**_TEXT, "pattern": BASE64.replace("+/", "_-")},
+    "base64url of str": {**_TEXT, "pattern": BASE64_OF_ASCII.replace("+/", "_-")},
     **{
         f"uuid{number}": {
             **_TEXT,
@@ -412,7 +435,8 @@ def is_alias(value: object) -> bool:
 def is_own(kind: Any) -> bool:
     """Return whether a type has hooks of pydantic's, which say how it is validated."""
     if typing.get_origin(kind) is typing.Annotated:
-        return any(hasattr(note, hook) for note in kind.__metadata__ for hook in _HOOKS)
+        hooked = any(hasattr(note, hook) for note in kind.__metadata__ for hook in _HOOKS)
+        return hooked or kind.__origin__ in _BOUNDED_BY_PYDANTIC
     if is_alias(kind):
         return is_own(kind.__value__)
     return is_adapter(kind) or (isinstance(kind, type) and any(hasattr(kind, hook) for hook in _HOOKS))
@@ -422,7 +446,8 @@ def schema_of_own(kind: Any, *, practical: bool) -> Schema | None:
     """Return the schema of a type that says by itself what it is to pydantic, with "$defs"; None: pydantic, which may
     not be installed, knows of none.
     """
-    make = getattr(kind, "model_json_schema", None) or (kind.json_schema if is_adapter(kind) else None)
+    make = getattr(kind, "model_json_schema", None) if isinstance(kind, type) else None
+    make = kind.json_schema if is_adapter(kind) else make
     try:
         from pydantic import PydanticUserError, TypeAdapter
 
@@ -442,7 +467,8 @@ def _practical(make: Callable[..., Any]) -> Any:
     class Practical(generator):  # type: ignore[misc]  # pydantic's class
         def generate_inner(self, schema: Any) -> Schema:
             found: Schema = super().generate_inner(schema)
-            meant = _FORMATS.get(str(found.get("format")))
+            decoded = " of str" if schema.get("schema", {}).get("type") == "str" else ""
+            meant = _FORMATS.get(f"{found.get('format')}{decoded}")
             return found if meant is None else {word: part for word, part in found.items() if word != "format"} | meant
 
         def decimal_schema(self, schema: Any) -> Schema:
@@ -456,35 +482,46 @@ def _practical(make: Callable[..., Any]) -> Any:
 
         def datetime_schema(self, schema: Any) -> Schema:
             naive = schema.get("tz_constraint") == "naive"
-            found: Schema = {**_TEXT, "pattern": _LOCAL} if naive else super().datetime_schema(schema)
-            return _on_a_side(found, schema.get("now_op"), 2)
+            return _between({**_TEXT, "pattern": _LOCAL} if naive else super().datetime_schema(schema), schema, 2)
 
         def date_schema(self, schema: Any) -> Schema:
-            return _on_a_side(super().date_schema(schema), schema.get("now_op"), 0)
+            return _between(super().date_schema(schema), schema, 0)
+
+        def time_schema(self, schema: Any) -> Schema:
+            return _between(super().time_schema(schema), schema, 0)
+
+        def complex_schema(self, schema: Any) -> Schema:
+            return {**_TEXT, "pattern": f"^-?{_NUMBER}[+-]{_NUMBER}j$"}
+
+        def union_schema(self, schema: Any) -> Schema:
+            if schema.get("custom_error_type") == "byte_size":
+                return {"anyOf": [{**_TEXT, "pattern": _SIZE}, {"type": "integer", "minimum": 0}]}
+            return super().union_schema(schema)  # type: ignore[no-any-return]
 
         def dict_schema(self, schema: Any) -> Schema:
             found: Schema = super().dict_schema(schema)
-            names = self._names(schema.get("keys_schema", {}))
+            names = _names(schema.get("keys_schema", {}), self.generate_inner)
             return found if names is None else {**found, "propertyNames": names}
 
-        def _names(self, keys: Any) -> Schema | bool | None:
-            """Return which texts are read as keys; None: those that the schema of the keys says."""
-            kind = str(keys.get("type"))
-            if kind == "nullable":
-                return self._names(keys["schema"])
-            if kind == "union":
-                choices = [choice[0] if isinstance(choice, tuple) else choice for choice in keys["choices"]]
-                names = [self._names(choice) for choice in choices]
-                said = zip(names, choices, strict=True)
-                return {"anyOf": [self.generate_inner(choice) if name is None else name for name, choice in said]}
-            if kind in ("enum", "literal"):
-                numbers = keys.get("sub_type") in ("int", "float")
-                return listed_keys(keys.get("members", keys.get("expected", ())), numbers=numbers)
-            if kind in ("int", "float", "bool"):
-                return written_keys(self.generate_inner(keys))
-            return _KEYS["number"] if kind == "decimal" else False if kind in _NO_KEYS else None
-
     return Practical
+
+
+def _names(keys: Any, schema_of_key: Callable[[Any], Schema]) -> Schema | bool | None:
+    """Return which texts pydantic reads as keys; None: those that the schema of the keys says."""
+    kind = str(keys.get("type"))
+    if kind == "nullable":
+        return _names(keys["schema"], schema_of_key)
+    if kind == "union":
+        choices = [choice[0] if isinstance(choice, tuple) else choice for choice in keys["choices"]]
+        names = [_names(choice, schema_of_key) for choice in choices]
+        said = zip(names, choices, strict=True)
+        return {"anyOf": [schema_of_key(choice) if name is None else name for name, choice in said]}
+    if kind in ("enum", "literal"):
+        numbers = keys.get("sub_type") in ("int", "float")
+        return listed_keys(keys.get("members", keys.get("expected", ())), numbers=numbers)
+    if kind in ("int", "float", "bool"):
+        return written_keys(schema_of_key(keys))
+    return _KEYS["number"] if kind == "decimal" else False if kind in _NO_KEYS else None
 
 
 def listed_keys(members: Iterable[Any], *, numbers: bool) -> Schema:
@@ -508,13 +545,26 @@ def written_keys(schema: Schema) -> Schema | None:
     return None
 
 
-def _on_a_side(found: Schema, side: str | None, days: int) -> Schema:
-    """Return dates of the past or of the future only, by so many days."""
-    if side is None:
-        return found
-    sign = 1 if side == "future" else -1
-    day = datetime.date.today() + datetime.timedelta(days=days * sign)
-    return {**found, "allOf": [{"pattern": f"^(?:{_beyond(day.isoformat(), sign)})"}]}
+def _between(found: Schema, schema: Any, days: int) -> Schema:
+    """Return dates and times within the bounds of a type: those it states, and so many days from today."""
+    parts = [_side(schema[word], *side) for word, side in _SIDES.items() if schema.get(word) is not None]
+    if schema.get("now_op") is not None:
+        sign = 1 if schema["now_op"] == "future" else -1
+        parts.append(_side(datetime.date.today() + datetime.timedelta(days=days * sign), sign))
+    return {**found, "allOf": [{"pattern": f"^(?:{part})"} for part in parts]} if parts else found
+
+
+def _side(bound: Any, sign: int, equal: str | None = None) -> str:
+    """Return the pattern of the dates or times beyond a bound by a second or more, with its offset, if it has one.
+
+    >>> _side(datetime.time(9, tzinfo=datetime.UTC), -1)
+    '(?:0[0-8]).*Z$'
+    """
+    whole = bound.isoformat()
+    text, offset = (whole[:-6], whole[-6:].replace("+00:00", "Z")) if getattr(bound, "tzinfo", None) else (whole, "")
+    text, _, fraction = text.partition(".")
+    part = _beyond(text, sign) if equal is None or fraction else f"{_beyond(text, sign)}|{text}{equal}"
+    return f"(?:{part}).*{re.escape(offset)}$" if offset else part
 
 
 def _beyond(text: str, sign: int) -> str:
@@ -530,7 +580,7 @@ def _beyond(text: str, sign: int) -> str:
             continue
         first, last = (int(digit) + 1, 9) if sign > 0 else (0, int(digit) - 1)
         found += [f"{text[:at]}[{first}-{last}]"] if first <= last else []
-    return "|".join(found)
+    return "|".join(found) or r"[^\s\S]"
 
 
 def _decimals(schema: Any) -> Schema:
