@@ -187,13 +187,16 @@ def page(told: Json) -> str:
 
 def _formats() -> list[Json]:
     """Return the formats, each with a call as it writes it."""
-    found = []
-    for name in c.ChatFormat.names():
-        chat = c.ChatFormat.load(name)
-        if chat.definition.payload is not None:  # else it has tools of its own only
-            call = chat.write_call("get_weather", CALL, TOOLS)
-            found.append({"name": name, "title": chat.title, "source": chat.specification, "call": call})
-    return found
+    chats = map(c.ChatFormat.load, c.ChatFormat.names())
+    return [{"name": chat.name, "title": chat.title, "source": chat.specification, **_called(chat)} for chat in chats]
+
+
+def _called(chat: c.ChatFormat) -> Json:
+    """Return a call, and the tools of a format that has its own only."""
+    if chat.definition.payload is not None:
+        return {"call": chat.write_call("get_weather", CALL, TOOLS)}
+    tools = [{"name": name} for name in chat.definition.builtins]
+    return {"call": chat.write_call(tools[0]["name"], {"query": "weather in Oslo"}, tools), "tools": tools}
 
 
 EXAMPLES: tuple[tuple[str, Json], ...] = (

@@ -95,6 +95,16 @@ def test_the_page_is_one_file_without_addresses():
         assert f'for="{control}"' in page  # each has a label
 
 
+def test_the_page_has_every_format_and_a_call_of_each(context):
+    found = {format["name"]: format for format in playground._formats()}
+    assert tuple(found) == c.ChatFormat.names()
+    own = {name: format for name, format in found.items() if "tools" in format}  # the others are asked with the page's
+    assert list(own) == ["llama3.1-builtin"]
+    for name, format in (own | {"hermes": found["hermes"]}).items():
+        asked = {"format": name, "tools": format.get("tools", playground.TOOLS), "text": format["call"]}
+        assert playground.read(asked, context)["message"]["tool_calls"]
+
+
 @pytest.mark.slow
 def test_the_page_in_a_browser(context, tmp_path):
     """At three widths: nothing overflows, nothing fails, the cursor is told of."""
