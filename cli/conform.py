@@ -12,7 +12,7 @@ import typer
 from constrained.errors import ConstrainedError
 
 from .console import print_table
-from .inputs import read_json
+from .inputs import check_writable, read_json
 
 DIFFERS = 1
 
@@ -49,6 +49,8 @@ def conform(
         raise ConstrainedError(
             "cannot draw turns", because="hypothesis is not installed", instead="pip install hypothesis"
         )
+    if markdown is not None:
+        check_writable(str(markdown))
     given = None if template is None else read_json(template)
     outcomes = _examined(formats, readers.split(","), examples=examples, template=given, start=seed)
     if markdown is not None:

@@ -371,7 +371,7 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="One repetition of the schemas only.")] = False,
     record: Annotated[
         Path | None,
-        typer.Option("--record", help="Folder for the dated record; default: benchmarks/record in a checkout."),
+        typer.Option(file_okay=False, help="Folder for the dated record; default: benchmarks/record in a checkout."),
     ] = None,
     as_json: JsonOption = False,
     schemas: Annotated[

@@ -61,10 +61,12 @@ def test_vocabulary_writes_a_file_that_other_commands_read(capsys, tmp_path, sch
     assert "cannot write" in capsys.readouterr().err
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_a_model_writes(capsys, tmp_path, monkeypatch):
+def test_a_page_that_cannot_be_written_is_refused_before_any_work(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("constrained.cli.generate.read_model", None)
     for path in (tmp_path / "none" / "a.html", tmp_path):
         assert run(["trace", "--html", str(path)]) == 2
+        assert "cannot write" in capsys.readouterr().err
+        assert run(["conform", "-f", "hermes", "-r", "nobody", "--markdown", str(path)]) == 2
         assert "cannot write" in capsys.readouterr().err
 
 
