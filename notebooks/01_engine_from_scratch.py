@@ -10,8 +10,8 @@
 # # 1. The engine from scratch
 #
 # A language model writes one token at a time. We want it to stay inside a language: nested lists of digits such as
-# `[1,[2,3]]`, say. So before every token we tell it which tokens are allowed. This notebook builds that mask three
-# times: the obvious way, a faster way, and with the library, and compares them bit by bit.
+# `[1,[2,3]]`, say. So before every token we tell it which tokens are allowed. This notebook builds that mask the obvious
+# way, a faster way, and with the library, and compares them bit by bit.
 #
 # Open it as a notebook with `jupytext --to ipynb notebooks/01_engine_from_scratch.py`, or run it as a script.
 
@@ -128,8 +128,8 @@ assert trie_mask(state) == obvious_mask(state)
 # %% [markdown]
 # ## With the library
 #
-# The same language as a grammar. The library's engine is this notebook's idea with four additions: grammars instead of
-# a hand-written `step`, *sets* of states where a text can be read in several ways, stacks that are shared, and masks
+# The same language as a grammar. The library's engine is this notebook's idea, and adds grammars instead of a
+# hand-written `step`, *sets* of states where a text can be read in several ways, stacks that are shared, and masks
 # that are kept.
 
 # %%
@@ -152,7 +152,7 @@ def library_mask(matcher):
 
 
 # %% [markdown]
-# Random walks through the language; at every position all three masks must agree on every id. Stop tokens are the one
+# Random walks through the language; at every position all masks must agree on every id. Stop tokens are the one
 # difference: the library allows them where the text is a word.
 
 # %%
@@ -175,7 +175,7 @@ print(f"{positions} positions, {positions * vocabulary.size:,} ids, no differenc
 # %% [markdown]
 # ## How much faster?
 #
-# One long list, and at each step the time of the masks: by the two functions above, by the library's compiled kernel,
+# One long list, and at each step the time of the masks: by the functions above, by the library's compiled kernel,
 # and by the same engine in plain Python (`kernel="plain"`, what runs where nothing could be compiled). The first time an
 # engine gets to a state it has to make the mask, over a vocabulary that has not met the language yet; the second time
 # it only copies it. The legend has the median and the highest of each line: the peaks are the states that are new.

@@ -58,7 +58,7 @@ figure, axis = plt.subplots(figsize=(8, 10))
 axis.barh(order, [cost[first][name] for name in order], color="#45a868", label=first)
 for tokenizer in others:
     axis.plot([cost[tokenizer][name] for name in order], order, "|", markersize=7, color="#1b1b1f", label=tokenizer)
-axis.set_xlabel("tokens of one call with three arguments")
+axis.set_xlabel(f"tokens of one call with {len(call)} arguments")
 axis.tick_params(axis="y", labelsize=7)
 axis.margins(y=0.01)
 axis.legend(loc="lower right")
@@ -69,7 +69,7 @@ assert all(3 * min(of.values()) < max(of.values()) for of in cost.values())
 # %% [markdown]
 # ## What the specifications' own examples say
 #
-# Four specifications print whole examples. Each is read twice: by the *canonical* grammar, which is what a model may
+# Some specifications print whole examples. Each is read by the *canonical* grammar, which is what a model may
 # generate, and by the *accepted* one, what a reader should understand. What neither takes is either a fragment, a part
 # of a message or a skeleton that the document prints to explain something, and contradicts nothing; or it contradicts
 # the rules of its own document. Where only a part is missing, a repaired copy is read as well.
@@ -82,9 +82,10 @@ def form_of(each):
 
 found = [found_of(example) for example in examples()]
 forms = Counter((each.example.format, form_of(each)) for each in found if not each.example.repaired)
+names = sorted({name for name, _ in forms})
+print(f"{sum(forms.values())} examples of {len(names)} specifications")
 for (name, form), count in sorted(forms.items()):
     print(f"{name:20}{form:12}{count}")
-names = sorted({name for name, _ in forms})
 figure, axis = plt.subplots(figsize=(8, 3))
 left = [0] * len(names)
 colours = {"canonical": "#45a868", "accepted": "#f2c14e", "refused": "#e8743b", "a fragment": "#c4c4cc"}
@@ -114,7 +115,7 @@ assert all(each.example.because for each in found if each.form != "canonical")
 # ## Does a corpus of transcripts show the whole format?
 #
 # The reverse question, for those who validate a grammar against transcripts: which rules did the corpus use? A text
-# *needs* an alternative of a rule if it is no word without it. Three turns, and what they do not show:
+# *needs* an alternative of a rule if it is no word without it. Some turns, and what they do not show:
 
 # %%
 hermes = c.ChatFormat.load("hermes")

@@ -63,7 +63,7 @@ for engine in engines:
 # ## A mask
 #
 # *cold*: the tools have been seen before, masks are computed on the first visit of a state in a fresh matcher.
-# *unseen*: nothing of the grammar has been seen. *warm*: known masks. Microseconds, all cases that the three compile;
+# *unseen*: nothing of the grammar has been seen. *warm*: known masks. Microseconds, all cases that every engine compiles;
 # the line is the median.
 
 # %%

@@ -72,10 +72,10 @@ print(f"KL(hard mask || exact) = {exact.divergence(both.conditional, both.masked
 # ## ASAp: every draw teaches the next
 #
 # Its distribution after n draws can be computed, not only sampled, so there is no estimation error: intervals are over
-# 40 models, each with seeds of its own (bootstrap of the mean, 95 %).
+# models, each with seeds of its own (bootstrap of the mean).
 
 # %%
-DRAWS, MODELS = (0, 1, 2, 5, 10, 20, 50, 100, 200), 40
+DRAWS, MODELS, SURE = (0, 1, 2, 5, 10, 20, 50, 100, 200), 40, 95
 masked, curves = [], []
 for seed in range(MODELS):
     model = Model(seed)
@@ -93,7 +93,7 @@ masked, curves = np.array(masked), np.array(curves)
 def interval(values, seed=0):
     chance = np.random.default_rng(seed)
     means = [chance.choice(values, len(values)).mean() for _ in range(2000)]
-    return values.mean(), *np.percentile(means, [2.5, 97.5])
+    return values.mean(), *np.percentile(means, [(100 - SURE) / 2, (100 + SURE) / 2])
 
 
 figure, axis = plt.subplots(figsize=(8, 4))
@@ -114,10 +114,11 @@ axis.set_ylabel("KL to the exact conditional, nats")
 axis.legend()
 plt.tight_layout()
 plt.show()
-for name, values in (("hard mask", masked), ("ASAp, 200 draws", curves[:, -1])):
-    print("{}: KL {:.4f} nats, 95 % {:.4f} to {:.4f}".format(name, *interval(values)))
+print(f"{MODELS} models; intervals of {SURE} %")
+for name, values in (("hard mask", masked), (f"ASAp, {DRAWS[-1]} draws", curves[:, -1])):
+    print("{}: KL {:.4f} nats, {:.4f} to {:.4f}".format(name, *interval(values)))
 ratios = interval(curves[:, -1] / masked.mean())
-print("ASAp's is {:.3f} of the hard mask's, 95 % {:.3f} to {:.3f}".format(*ratios))
+print("ASAp's is {:.3f} of the hard mask's, {:.3f} to {:.3f}".format(*ratios))
 assert ratios[2] <= 1 / 5, "the upper end of the interval"
 
 # %% [markdown]
@@ -125,14 +126,13 @@ assert ratios[2] <= 1 / 5, "the upper end of the interval"
 #
 # Draw from the model until the grammar accepts; weigh the text by an estimate of what was accepted; resample. With one
 # particle it is the hard mask's distribution; with more it comes closer to the exact one, without ever computing a
-# mask. Its distribution is estimated from weighted particles of many runs, so a small KL remains from counting; the
-# interval is over 20 models.
+# mask. Its distribution is estimated from weighted particles of many runs, so a small KL remains from counting.
 
 # %%
-RUNS, COUNTS = 20, (1, 8, 64)
+RUNS, FEWER, COUNTS = 20, MODELS // 2, (1, 8, 64)
 table = {count: [] for count in COUNTS}
 checked = []
-for seed in range(20):
+for seed in range(FEWER):
     model = Model(seed)
     both = exact.distributions(constraint, model, [], max_new_tokens=MOST)
     for count in COUNTS:
@@ -144,15 +144,16 @@ for seed in range(20):
             for particle, share in zip(drawn, rejection.shares(drawn)):
                 shares[tuple(particle.tokens)] += share / runs
         table[count].append(exact.divergence(both.conditional, shares))
-base = masked[:20].mean()
+base = masked[:FEWER].mean()
+print(f"{FEWER} models; intervals of {SURE} %")
 for count, values in table.items():
     mean, low, high = interval(np.array(values))
     print(
-        f"AWRS, {count:3} particles: KL {mean:.4f} nats, 95 % {low:.4f} to {high:.4f}, {mean / base:.2f} of the hard "
+        f"AWRS, {count:3} particles: KL {mean:.4f} nats, {low:.4f} to {high:.4f}, {mean / base:.2f} of the hard "
         f"mask's"
     )
 print(f"{np.mean(checked):.1f} tokens checked at a step, of {vocabulary.size}")
-assert interval(np.array(table[64]))[2] <= base / 5
+assert interval(np.array(table[COUNTS[-1]]))[2] <= base / 5
 
 # %% [markdown]
 # ## A hard regime, and what it costs
@@ -160,14 +161,18 @@ assert interval(np.array(table[64]))[2] <= base / 5
 # Above the model writes words of its own accord. Now the vocabulary is of real size (Llama 3's, where its package is
 # installed), the model knows nothing of the language, and so a mask removes nearly everything at every step. The cost
 # is the model's calls: a hard mask needs one for each token of each draw, ASAp one for each prefix that nobody has met.
-# AWRS is left out: it would draw thousands of tokens at each step until one is accepted.
+# AWRS is left out, as it draws from the model until a token is accepted.
 
 # %%
 large = vocabularies.llama3() or vocabularies.embedded()
 hard = c.compile(c.Grammar.from_regex("yes|no|maybe"), large)
-kept, masked, calls, curves = [], [], [], []
+bitmask = np.zeros((1, large.words), np.int32)
+hard.matcher().fill_mask(bitmask)
+begins = np.unpackbits(bitmask.view(np.uint8), bitorder="little")[: large.size].astype(bool)
+kept, tries, masked, calls, curves = [], [], [], [], []
 for seed in range(8):
     model = Model(seed, large.size, large.size)
+    tries.append(1 / model([])[begins].sum())
     both = exact.distributions(hard, model, [], max_new_tokens=MOST)
     kept.append(both.kept)
     masked.append(exact.divergence(both.conditional, both.masked))
@@ -184,10 +189,11 @@ for seed in range(8):
     curves.append(curve)
 masked, calls, curves = np.array(masked), np.array(calls), np.array(curves)
 print(f"{large.size:,} ids; the models write a word with probability {min(kept):.1e} to {max(kept):.1e}")
+print(f"{min(tries):,.0f} to {max(tries):,.0f} tokens drawn until one may begin a word")
 figure, axis = plt.subplots(figsize=(8, 4))
 for at, curve in zip(calls, curves):
     axis.plot(at, curve, color="#4a78b5", alpha=0.3)
-axis.plot(calls.mean(0), curves.mean(0), marker="o", color="#4a78b5", label="ASAp, mean of 8 models; thin: each")
+axis.plot(calls.mean(0), curves.mean(0), marker="o", color="#4a78b5", label="ASAp, mean of the models; thin: each")
 axis.axhline(masked.mean(), color="#e8743b", label="hard mask, whatever it costs")
 axis.set_yscale("symlog", linthresh=0.1)
 axis.set_ylim(bottom=0)
@@ -196,10 +202,10 @@ axis.set_ylabel("KL to the exact conditional, nats")
 axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncol=2, fontsize=8)
 plt.tight_layout()
 plt.show()
-print("hard mask: KL {:.2f} nats, 95 % {:.2f} to {:.2f}".format(*interval(masked)))
+print("hard mask: KL {:.2f} nats, {:.2f} to {:.2f}".format(*interval(masked)))
 for at in (1, 5, len(DRAWS) - 1):
     told = DRAWS[at], calls[:, at].mean(), *interval(curves[:, at])
-    print("ASAp, {} draws and {:.0f} calls: KL {:.2f} nats, 95 % {:.2f} to {:.2f}".format(*told))
+    print("ASAp, {} draws and {:.0f} calls: KL {:.2f} nats, {:.2f} to {:.2f}".format(*told))
 assert curves[:, -1].mean() < masked.mean()
 
 # %% [markdown]

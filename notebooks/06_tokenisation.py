@@ -126,8 +126,8 @@ plt.show()
 print("the tokenizer's own share:", ", ".join(f"{size} bytes: 1e-{log:.1f}" for size, log in zip(lengths, logs)))
 
 # %% [markdown]
-# A mask allows all of them. Does the model take others than the tokenizer's? Draws at temperature 1, compared with how
-# the tokenizer writes the same text; the interval is Wilson's, 95 %:
+# A mask allows all of them. Does the model take others than the tokenizer's? Its own draws, compared with how the tokenizer
+# writes the same text, and Wilson's interval:
 
 # %%
 own, other, DRAWS = 0, Counter(), 40

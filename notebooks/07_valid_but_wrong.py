@@ -13,9 +13,8 @@
 # %% [markdown]
 # # 7. Valid but wrong: what constraints buy, and what they cost
 #
-# A grammar guarantees form, not sense. The embedded model, a million weights trained for some minutes, is the right
-# size to see both: it knows the formats, it often picks the right tool, and it often copies a value wrongly. Each
-# question is answered twice, without and with the grammar.
+# A grammar guarantees form, not sense. The embedded model is small enough to see both: it knows the formats, it often
+# picks the right tool, and it often copies a value wrongly. Each question is answered without and with the grammar.
 
 # %%
 from collections import Counter
@@ -30,6 +29,7 @@ FORMATS = ("hermes", "llama3.1-json", "glm-4.7", "deepseek-v3.1")
 COUNT = 12
 
 exam = Exam(COUNT, seed=3, temperature=0.0)
+print(f"a model of {exam.model.num_parameters():,} weights, {COUNT} questions of each kind in {len(FORMATS)} formats")
 results = {name: exam.sit(name) for name in FORMATS}
 sums = {key: summed(one for found in results.values() for one in found[key]) for key in results[FORMATS[0]]}
 for (held, constrained), tally in sorted(sums.items()):
