@@ -637,6 +637,7 @@ def union(members: tuple[Language, ...], table: dict[frozenset[Language], Both])
 # What the digits so far mean to a set of numbers
 # ======================================================================================================================
 
+_EACH = [(digit, digit) for digit in range(10)]
 _ALL = (0, 0)  # the span before the first digit > 0, and where there are no points
 
 
@@ -767,6 +768,21 @@ class MantissaStates:
         key = MantissaKey(phase, True, low, high, point, zeros, fraction, residue, False, span, depth)
         return self._among_points(key, digits + str(digit))
 
+    def alike(self, *statuses: int) -> Iterable[tuple[int, int]]:
+        """Return ranges of digits that lead to one state behind comparisons with the bounds: no remainder tells the
+        digits between the bounds' own ones apart.
+        """
+        numbers = self.numbers
+        if self.points is not None or numbers.modulus > 1 or numbers.whole_modulus > 1:
+            return _EACH
+        firsts = {0, 1}
+        for bound, status in zip((numbers.low, numbers.high), statuses):
+            if bound is not None and 0 <= status < len(bound.digits):
+                own = int(bound.digits[status])
+                firsts.update((own, own + 1))
+        ordered = sorted(firsts)
+        return [(low, high - 1) for low, high in zip(ordered, [*ordered[1:], 10]) if low < 10]
+
     def compared(self, key: MantissaKey, digit: int) -> tuple[int, int]:
         """Return the comparisons with both bounds after one more digit."""
         low, high = self.numbers.low, self.numbers.high
@@ -804,8 +820,8 @@ class Mantissa(Interned):
         if phase in (ZERO, WHOLE) and not gap and not self.reader.plain:
             yield char(".", self.reader.state(self.key._replace(phase=POINT), self.digits))
         if phase != ZERO:
-            for digit in self._digits():
-                yield char(str(digit), self._after(digit))
+            for low, high in self._digits():
+                yield 48 + low, 48 + high, self._after(low)
         after_e = self._exponent()
         if not spelling.canonical:
             yield char("E", after_e)
@@ -813,12 +829,12 @@ class Mantissa(Interned):
             yield char("_", self.reader.state(self.key._replace(gap=True), self.digits))
         yield char("e", after_e)
 
-    def _digits(self) -> Iterable[int]:
-        """Return the digits of which some go on; of the others, none does."""
+    def _digits(self) -> Iterable[tuple[int, int]]:
+        """Return ranges of digits, each of which leads to one state; other digits lead nowhere."""
         points = self.reader.points
         if points is None or self.reader.base is not None or not self.digits:
-            return range(10)
-        return points.following(self.digits, *self.key.span)
+            return self.reader.alike(self.key.low, self.key.high)
+        return [(digit, digit) for digit in points.following(self.digits, *self.key.span)]
 
     def _after(self, digit: int) -> Reading:
         key, reader = self.key, self.reader
@@ -944,8 +960,8 @@ class Start(Interned):
         if self.positive is not None:
             if self.positive.spelling.bare_point:
                 yield char(".", self.positive.bare_point())
-            for digit in range(10):
-                yield char(str(digit), self.positive.first(digit))
+            for low, high in self.positive.alike(0, 0):
+                yield 48 + low, 48 + high, self.positive.first(low)
 
 
 class NumberTexts(Interned):
