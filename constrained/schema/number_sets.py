@@ -146,6 +146,9 @@ def plainly_written(numbers: Numbers) -> Numbers:
     return tuple([replace(one, plain=True) for one in numbers])
 
 
+BOUNDLESS = ALL_NUMBERS, WHOLE, plainly_written(WHOLE)  # what schemas mean that say no more than a type
+
+
 def is_constant(numbers: NumberRange) -> bool:
     return numbers.low is not None and numbers.low == numbers.high
 

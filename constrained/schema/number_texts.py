@@ -34,12 +34,13 @@ from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import lcm
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
-from constrained.schema.number_sets import common, contains, decimal_text, whole_number
+from constrained.schema.number_sets import BOUNDLESS, common, contains, decimal_text, whole_number
 from constrained.schema.values import NumberRange
 from constrained.work import spend_nearby
 
@@ -990,6 +991,11 @@ def number_language(
     >>> [(chr(low), chr(high)) for low, high, _ in start.edges()], [chr(low) for low, _, _ in after.edges()]
     ([('1', '1'), ('2', '9')], ['0', '2'])
     """
+    make = _boundless if ranges in BOUNDLESS and not without else _language
+    return make(ranges, spelling, without)
+
+
+def _language(ranges: tuple[NumberRange, ...], spelling: NumberSpelling, without: frozenset[Fraction]) -> Language:
     spend_nearby(4 * len(ranges))
     starts: dict[Language, None] = {}
     constants = [numbers for numbers in ranges if numbers.low is not None and numbers.low == numbers.high]
@@ -1004,6 +1010,9 @@ def number_language(
                 starts[start] = None
     joined = union(tuple(starts), {})
     return joined if isinstance(joined, LiteralSet) else NumberTexts(ranges, spelling, joined)
+
+
+_boundless = cache(_language)  # tables that no input changes; vocabularies know their masks by identity
 
 
 @cached(1 << 12)
