@@ -334,12 +334,12 @@ def place() -> str | None:
 
 
 @contextmanager
-def metered(budget: Budget | None = None) -> Iterator[Budget]:
-    """Count the work of the block against a budget: this one, else the one that already counts, else a new one of
-    `MAX_WORK` units.
+def metered(budget: Budget | None = None, *, units: int = MAX_WORK) -> Iterator[Budget]:
+    """Count the work of the block against a budget: this one, else the one that already counts, else a new one of so
+    many units.
     """
     outer = thread.budget
-    mine = budget or outer or Budget()
+    mine = budget or outer or Budget(units)
     if outer is None:
         caches.begin()
     thread.budget = mine

@@ -36,14 +36,15 @@ from constrained.formats.binding.request import parted
 from constrained.formats.binding.rules import Alternatives, alternatives_of, changed
 from constrained.formats.definition import Definition
 from constrained.formats.message import RESULTS, Message, Piece
+from constrained.formats.read.assemble import Assembler
 from constrained.formats.read.inputs import Turn, split_text
 from constrained.formats.read.question import Question, ask
-from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of, told
-from constrained.formats.read.simulation import marks_of
+from constrained.formats.read.reading import Reading, Terms, judged, messages_of, told
+from constrained.formats.read.simulation import Simulation, marks_of
 from constrained.formats.tools import read_tools
 from constrained.formats.writing import is_json_answer
 from constrained.schema.by_content import content
-from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
+from constrained.work import MAX_WORK, metered, spend, working_on
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
@@ -70,7 +71,7 @@ def render(
 
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
     """
-    with metered(None if current() is not None else Budget(MAX_WORK * 4)):
+    with metered(units=MAX_WORK * 4):
         return _rendered(chat, given, tools, dict(options))
 
 
@@ -199,7 +200,7 @@ def ids_of(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tupl
     """
     if not isinstance(vocabulary, Vocabulary):
         raise VocabularyError(f"not a vocabulary: {shown(vocabulary)}", instead="Vocabulary.from_tokenizer(tokenizer)")
-    with metered(None if current() is not None else Budget(MAX_WORK * 2)), working_on("the texts of the messages"):
+    with metered(units=MAX_WORK * 2), working_on("the texts of the messages"):
         ids, places = _tokens(chat, rendered, vocabulary)
         return ids, _in_spans(places, rendered.spans)
 
@@ -300,11 +301,12 @@ def _checked(
     """Return what is learned of a text that is read as these messages, and what is read.  Raises: ConstrainedError: it
     is not.
     """
-    simulation = question.simulation(turn)
-    trail = ending(simulation, question, terms)
+    simulation = Simulation(question.network)
+    simulation.read(turn.pieces())
+    trail = simulation.accepted()
     read: list[Message] = []
     if trail is not False:
-        found = Reading(question.assembled(marks_of(trail), turn.text).messages)
+        found = Reading(Assembler(question).take(marks_of(trail), turn.text).messages)
         reading = judged(found, question, terms, turn.text)
         read = messages_of(reading.messages, question)
     if trail is False or isinstance(trail, bool) or not _alike(read, messages, question):

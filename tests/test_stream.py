@@ -15,7 +15,7 @@ from constrained.benchmarks.streams import bound, delay, faults, said, total, tu
 from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError, compile
 from constrained.formats.message import Message, ToolCall
 from constrained.formats.read.inputs import split_text
-from constrained.formats.read.simulation import Trail, agreed
+from constrained.formats.read.simulation import Trail, agreed, marks_of
 from constrained.formats.streaming import ArgumentDelta, CallFinished, CallStarted, TextDelta, ThoughtDelta
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
@@ -204,11 +204,11 @@ def test_what_readings_agree_on_is_the_beginning_that_they_share():
         for _ in range(picks.randint(1, 60)):
             parent = picks.choice(trails[-4:])
             place = picks.randint(0, 2) + (parent.place if parent else 0)
-            trails.append(Trail(parent, (((True, "r"), 0, None),), place))
+            trails.append(Trail(parent, (True, "r"), place))
         asked = picks.choices(trails[-9:], k=picks.randint(1, 5))
         heads, end = {*asked}, 200
         while len(heads) > 1:
-            deepest = max((trail for trail in heads if trail is not None), key=lambda trail: trail.depth)
+            deepest = max((trail for trail in heads if trail is not None), key=lambda trail: len([*marks_of(trail)]))
             end = min(end, deepest.place)
             heads = heads - {deepest} | {deepest.parent}
         assert agreed(asked, 200) == (heads.pop(), end)

@@ -22,6 +22,7 @@ from constrained.errors import GrammarError, shown
 from constrained.export.declarations import LANGUAGES
 from constrained.formats.message import RESULTS
 from constrained.formats.payload.tagged import ELEMENTS, Elements
+from constrained.once import once
 from constrained.schema.surfaces.tags import KINDS
 
 # -- the definition ----------------------------------------------------------------------------------------------------
@@ -236,7 +237,7 @@ class ToolPrompt:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Definition:
     """A format's .toml file.
 
@@ -285,11 +286,16 @@ class Definition:
     prompt: Literal["free", "think-open", "think-closed"] = "free"
     changes: tuple[Change, ...] = ()
 
-    @property
+    @once
     def stop(self) -> tuple[str, ...]:
         """The special tokens that end a turn, as the tokenizer spells them."""
         names = dict.fromkeys(name for names in self.stops.values() for name in names)
         return tuple(self.tokens[name] for name in names)
+
+    @once
+    def spellings(self) -> frozenset[str]:
+        """The texts that are special tokens, or reserved."""
+        return frozenset({*self.tokens.values(), *self.reserved})
 
     @property
     def generates_thoughts(self) -> bool:

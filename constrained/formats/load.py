@@ -26,7 +26,7 @@ from constrained.formats.pairs import known, nearest, read_pair, respelled, ship
 from constrained.grammar import Grammar
 from constrained.grammar.lark import shipped_folder
 from constrained.python_types import is_python_type, schema_of
-from constrained.schema.by_content import Recent, content
+from constrained.schema.by_content import Recent, content, values_of
 from constrained.work import metered
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from constrained.engine.tokens.vocabulary import Vocabulary
     from constrained.formats.read.question import Question
-    from constrained.formats.read.reading import Asked
+    from constrained.formats.read.reading import Reader
     from constrained.formats.streaming import StreamParser
 
 
@@ -340,8 +340,8 @@ class ChatFormat:
         >>> ChatFormat.load("hermes").parse(turn).tool_calls
         [ToolCall(name='add', arguments={'n': 1}, id=None)]
         """
-        messages = self._asked(kind, tools, vocabulary, prompt, options).read(
-            text_or_ids, strict=strict, partial=partial, all_errors=False
+        messages = self._reader(kind, tools, prompt, options).read(
+            text_or_ids, vocabulary, strict=strict, partial=partial
         )
         if kind == "conversation":
             return messages
@@ -366,9 +366,7 @@ class ChatFormat:
 
         >>> ChatFormat.load("hermes").validate("Hello.<|im_end|>", "assistant_turn")
         """
-        self._asked(kind, tools, vocabulary, prompt, options).read(
-            text_or_ids, strict=strict, partial=False, all_errors=all_errors
-        )
+        self._reader(kind, tools, prompt, options).read(text_or_ids, vocabulary, strict=strict, all_errors=all_errors)
 
     def stream_parser(
         self, tools: object = None, vocabulary: Vocabulary | None = None, *, prompt: str | None = None, **options: Any,
@@ -378,14 +376,17 @@ class ChatFormat:
         """
         from constrained.formats.streaming import StreamParser
 
-        return StreamParser(self._asked("assistant_turn", tools, vocabulary, prompt, options))
+        return StreamParser(self._reader("assistant_turn", tools, prompt, options), vocabulary)
 
-    def _asked(
-        self, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str | None, options: dict[str, Any]
-    ) -> Asked:
-        from constrained.formats.read.reading import Asked
+    def _reader(self, kind: str, tools: object, prompt: str | None, options: dict[str, Any]) -> Reader:
+        """Return the reader of these options: the one that was made for them lately, else a new one."""
+        from constrained.formats.read.reading import Reader
 
-        return Asked(self, kind, tools, vocabulary, prompt, options)
+        key = content(kind, tools, prompt, options)
+        if key is None:
+            return Reader(self, kind, tools, prompt, options)
+        known = self._readers.get(key)
+        return self._readers.put(key, Reader(self, *values_of(key))) if known is None else known  # a copy of the tools
 
     def recent_question(self, key: bytes | None, make: Callable[[], Question]) -> Question:
         """Return the question of these options: the one that was made for them lately, else a new one."""
@@ -401,6 +402,10 @@ class ChatFormat:
 
     @cached_property
     def _questions(self) -> Recent[Question]:
+        return Recent(most=32, most_bytes=1 << 20)
+
+    @cached_property
+    def _readers(self) -> Recent[Reader]:
         return Recent(most=32, most_bytes=1 << 20)
 
     @cached_property

@@ -30,13 +30,13 @@ from constrained.formats.message import Message, Repair, ToolCall
 from constrained.formats.payload import Fault
 from constrained.formats.read.assemble import Assembler, ReadCall, Sliced
 from constrained.formats.read.inputs import Incoming, Piece
-from constrained.formats.read.question import NATIVES
-from constrained.formats.read.reading import BEGUN_AGAIN, call_of, ending, judged_call, name_written, repairs_behind
-from constrained.formats.read.simulation import marks_of
-from constrained.work import MAX_WORK, Budget, current, metered, spend
+from constrained.formats.read.reading import BEGUN_AGAIN, call_of, judged_call, name_written
+from constrained.formats.read.simulation import Simulation, marks_of
+from constrained.work import MAX_WORK, metered, spend
 
 if TYPE_CHECKING:
-    from constrained.formats.read.reading import Asked
+    from constrained.engine.tokens.vocabulary import Vocabulary
+    from constrained.formats.read.reading import Reader
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -145,14 +145,13 @@ class StreamParser:
     ([Stopped(stop='<|im_end|>')], 'Hello <b>')
     """
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
-        definition = asked.chat.definition
-        self._incoming = Incoming(definition, asked.vocabulary)
+    def __init__(self, reader: Reader, vocabulary: Vocabulary | None) -> None:
+        self._reader, self._vocabulary = reader, vocabulary
+        self._incoming = Incoming(reader.chat.definition, vocabulary)
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
-        self._simulation = asked.question.simulation()
+        self._simulation = Simulation(reader.question.network)
         self._text, self._fed, self._ids = Growing(), list[str](), list[int]()
-        self._teller = _Teller(asked, self._text)
+        self._teller = _Teller(reader, self._text)
         self._trail: Any = None
         self._told_stop = False
         self._refused: Rejected | None = None
@@ -173,7 +172,7 @@ class StreamParser:
             self._fed.append(text)
             pieces = self._incoming.text(text)
         else:
-            if self._asked.vocabulary is None:
+            if self._vocabulary is None:
                 raise VocabularyError("token ids alone have no meaning", instead="stream_parser(tools, vocabulary)")
             pieces = self._incoming.ids(self._unheld(list(more)))
         return self._told(pieces)
@@ -182,20 +181,17 @@ class StreamParser:
         """Return what the end of the turn makes certain; nothing may be fed afterwards."""
         self._decoded(b"", final=True)
         events = self._told(self._incoming.end(), is_whole=True)
-        trail = ending(self._simulation, self._asked.question, self._asked.terms)
-        if trail is not False:
-            self._take(trail)
+        trail = self._simulation.accepted()
+        self._take(self._reader.unstopped(self._simulation, "") if trail is False else trail)
         return [*events, *self._teller.ended(None), *self._stopped()]
 
     def close(self) -> Message:
         """Return the message, as `parse` does of the whole.  Raises: Rejected."""
-        message: Message = self._asked.read(self._whole(), strict=False, partial=False, all_errors=False)[0]
-        return message
+        return self._reader.read(self._whole(), self._vocabulary)[0]
 
     def so_far(self) -> Message:
         """Return what is certain of the message, as ``parse(…, partial=True)`` does."""
-        message: Message = self._asked.read(self._whole(), strict=False, partial=True, all_errors=False)[0]
-        return message
+        return self._reader.read(self._whole(), self._vocabulary, partial=True)[0]
 
     # -- internals -----------------------------------------------------------------------------------------------------
 
@@ -212,7 +208,7 @@ class StreamParser:
         """Return the ids to be read; the model's own end of sequence is kept back, as it may stand behind the
         format's.
         """
-        vocabulary, stops = self._asked.vocabulary, self._asked.question.definition.stop
+        vocabulary, stops = self._vocabulary, self._reader.question.definition.stop
         assert vocabulary is not None
         self._ids += ids
         if self._held is not None and ids:
@@ -223,7 +219,7 @@ class StreamParser:
 
     def _told(self, pieces: list[Piece], *, is_whole: bool = False) -> list[Event]:
         size = sum(len(piece) for piece, _ in pieces)
-        with metered(None if current() is not None else Budget(MAX_WORK + _PER_CHARACTER * size)):
+        with metered(units=MAX_WORK + _PER_CHARACTER * size):
             spend(_A_CALL)
             self._read(pieces if self._first is None else self._begun(self._first, pieces, is_whole=is_whole))
             if self._simulation.failure is not None:
@@ -237,7 +233,7 @@ class StreamParser:
 
     def _read(self, pieces: list[Piece]) -> None:
         for piece, is_token in pieces:
-            if is_token and piece in self._asked.chat.definition.padding and self._simulation.is_over:
+            if is_token and piece in self._reader.chat.definition.padding and self._simulation.is_over:
                 continue  # it fills a row of a batch
             self._text.add(piece)
             self._simulation.read([(piece, is_token)])
@@ -245,23 +241,21 @@ class StreamParser:
     def _begun(self, first: list[Piece], pieces: list[Piece], *, is_whole: bool) -> list[Piece]:
         """Return the first pieces of a turn behind what they go on from; nothing where only more of them can tell."""
         first += pieces
-        prompt = self._asked.begins("".join(piece for piece, _ in first), is_whole=is_whole)
+        prompt = self._reader.begins("".join(piece for piece, _ in first), is_whole=is_whole)
         if prompt is None:
             return []
         self._first = None
-        self._teller.starts(len(prompt.text), again=prompt is not self._asked.prompt)
+        self._teller.starts(len(prompt.text), again=prompt is not self._reader.prompt)
         return [*prompt.pieces(), *first]
 
     def _take(self, trail: Any) -> None:
         """Tell the marks that are new in a trail."""
-        new = trail if not isinstance(trail, bool) else None
-        for begins, rule, place, data in marks_of(new, self._trail):
-            self._teller.take(begins, rule, place, data, self._text)
-        self._trail = new if new is not None else self._trail
+        self._teller.take(marks_of(trail, self._trail), self._text)
+        self._trail = self._trail if trail is None or isinstance(trail, bool) else trail
 
     def _refuse(self) -> None:
         try:
-            self._asked.read(self._whole(), strict=False, partial=True, all_errors=False)
+            self.so_far()
             self.close()  # the end of the text is what shows it
         except Rejected as error:
             self._refused = error
@@ -281,22 +275,21 @@ class _Teller(Assembler):
     `_sent`: up to where the text of the innermost open part has been told.
     """
 
-    def __init__(self, asked: Asked, text: Growing) -> None:
-        super().__init__(asked.question.slots, NATIVES, whole_conversation=False)
-        self._asked, self._text, self._sent = asked, text, 0
+    def __init__(self, reader: Reader, text: Growing) -> None:
+        super().__init__(reader.question)
+        self._reader, self._text, self._sent = reader, text, 0
         self._events: list[Event] = []
         self._started = 0  # calls that were told
         self._mended = 0  # repairs that were told
-        self._behind = 0  # characters of a prompt
-        payload = asked.chat.definition.payload
+        payload = reader.chat.definition.payload
         self._tagged = payload is not None and payload.surface == "tagged"
         self.misfit = False
 
     def starts(self, behind: int, *, again: bool) -> None:
         """Begin behind a prompt; again: the turn repeats it."""
-        self._behind = behind
+        self.message.behind = behind
         if again:
-            self.message.repairs.append(Repair(0, BEGUN_AGAIN))
+            self.message.repaired(0, BEGUN_AGAIN)
             self._repaired()
 
     def ended(self, place: int | None) -> list[Event]:
@@ -346,9 +339,8 @@ class _Teller(Assembler):
 
     def _repaired(self) -> None:
         """Tell the repairs that are new."""
-        new = self.message.repairs[self._mended :]
-        self._events += [Repaired(repair) for repair in repairs_behind(new, self._behind)]
-        self._mended += len(new)
+        self._events += [Repaired(repair) for repair in self.message.repairs[self._mended :]]
+        self._mended = len(self.message.repairs)
 
     def _start(self, name: str | None) -> None:
         self._started = len(self.message.calls)
@@ -356,7 +348,7 @@ class _Teller(Assembler):
 
     def _name(self) -> str | None:
         try:
-            return name_written(self.call.name, self._asked.question, self._asked.terms)
+            return name_written(self.call.name, self._reader.question, self._reader.terms)
         except Fault:
             self.misfit = True
             return self.call.name
@@ -364,8 +356,8 @@ class _Teller(Assembler):
     def _finish(self, call: ReadCall) -> None:
         if len(self.message.calls) > self._started:
             self._start(call.name)
-        question, terms = self._asked.question, self._asked.terms
-        if judged_call(call, question, terms, "", self.message.repairs) is not None:
+        question, terms = self._reader.question, self._reader.terms
+        if judged_call(call, question, terms, "", self.message) is not None:
             self.misfit = True
             return
         self._repaired()

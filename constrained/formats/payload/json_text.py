@@ -65,41 +65,35 @@ _decoder = json.JSONDecoder(
 )
 
 
+def whole_json(text: str, at: int, end: int) -> tuple[Any, int] | None:
+    """Return the value at a place and where it ends, if all of it is there, is short and right; None: it goes on, is
+    deep, or has a fault, of which a `JsonReader` says more.
+    """
+    written = text[at : min(end, at + _SHORT)]
+    try:
+        value, size = _decoder.raw_decode(written)
+    except (ValueError, RecursionError):
+        return None
+    return None if "\\u" in written and _SURROGATE.search(written) else (value, at + size)
+
+
 class JsonReader(ValueReader):
     """Reads one JSON value that starts with `first`, "{" for objects, "[" for arrays; lines: whether there may be line
     breaks in it.  begun: `first` was read, by whoever made this reader, right before what is fed.
     """
 
-    __slots__ = ("_first", "_pieces", "_escape", "_high", "_word", "_is_key", "_key_at", "_spaces", "_is_new")
+    __slots__ = ("_first", "_pieces", "_escape", "_high", "_word", "_is_key", "_key_at", "_spaces")
     _pieces: list[str]  # of the string or number that is being read
 
     def __init__(self, first: str = "{", *, lines: bool = True, begun: bool = False) -> None:
         self._spaces = _SPACES if lines else _BLANKS
-        self._first, self._is_new = first, begun and lines
+        self._first = first
         if not begun:
             super().__init__(None, self._start, repr(first))
         elif first == "{":
             super().__init__({}, self._key_or_end, _FIRST_KEY)
         else:
             super().__init__([], self._value_or_end, _FIRST_ITEM)
-
-    def feed(self, text: str, at: int, end: int) -> int:
-        if self._is_new and at:
-            at = self._at_once(text, at, end)
-        return super().feed(text, at, end)
-
-    def _at_once(self, text: str, at: int, end: int) -> int:
-        """Read the value as a whole, if all of it is there, is short and right; else nothing."""
-        self._is_new = False
-        written = text[at - 1 : min(end, at + _SHORT)]
-        try:
-            value, size = _decoder.raw_decode(written)
-        except (ValueError, RecursionError):  # it goes on, is deep, or has a fault, of which the steps say more
-            return at
-        if "\\u" in written and _SURROGATE.search(written):
-            return at
-        self._tree.root, self.done, self.expected = value, True, ""
-        return at - 1 + size
 
     def partial(self) -> Any:
         if self._step in (self._string, self._escaped) and not self._is_key:

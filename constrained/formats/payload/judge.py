@@ -25,7 +25,9 @@ from constrained.engine.compiled import CompiledGrammar, compile_grammar
 from constrained.engine.plain import DEAD
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, SchemaError, UnsupportedSchema
+from constrained.formats.tools import Tool
 from constrained.grammar import Embedded, Grammar, Rule
+from constrained.once import once
 from constrained.regex import matches, parse_ecma
 from constrained.schema import embed
 from constrained.schema.by_content import Recent, content
@@ -155,23 +157,27 @@ class _Machine:
 _compiled: Recent[_Machine] = Recent(most=256, most_bytes=1 << 20)
 
 
+@dataclass(frozen=True)
 class Judge:
-    """Judges arguments by one schema; closed: as in `schema.embed`; python: how values are worded."""
+    """Judges the arguments of a tool; closed: as in `schema.embed`."""
 
-    def __init__(self, schema: Mapping[str, Any], *, closed: bool = True, python: bool = False) -> None:
-        self._schema, self._closed, self._python = schema, closed, python
-        self._machine = _compiled.found(content(schema, closed), lambda: _machine(schema, closed))
-        self._constraint = self._machine.constraint
+    tool: Tool
+    closed: bool = True
 
-    def misfit(self, arguments: Any) -> Misfit | None:
-        """Return why arguments do not fit, or None where they do."""
-        if self._constraint is None:
-            return self._worded(arguments)
-        written = compact(arguments).encode()
-        if self._walks(self._constraint, written):
+    @once
+    def _machine(self) -> _Machine:
+        schema, closed = self.tool.parameters, self.closed
+        return _compiled.found(content(schema, closed), lambda: _machine(schema, closed))
+
+    def misfit(self, arguments: Any, *, python: bool) -> Misfit | None:
+        """Return why arguments do not fit, or None where they do; python: how values are worded."""
+        constraint = self._machine.constraint
+        if constraint is not None and self._walks(constraint, compact(arguments).encode()):
             return None
-        unknown = Misfit("", None, None, "the tool's schema does not allow them", "arguments that fit the schema")
-        return self._worded(arguments) or unknown
+        worded = self._worded(arguments, python=python)
+        if worded is not None or constraint is None:
+            return worded
+        return Misfit("", None, None, "the tool's schema does not allow them", "arguments that fit the schema")
 
     @staticmethod
     def _walks(constraint: CompiledGrammar, written: bytes) -> bool:
@@ -187,26 +193,25 @@ class Judge:
             except Preempted:
                 constraint.leave(kernel)
 
-    def _worded(self, arguments: Any) -> Misfit | None:
+    def _worded(self, arguments: Any, *, python: bool) -> Misfit | None:
         """Return what is wrong in words; to find them may take little work where the verdict is known without."""
-        outer = current()
-        if self._constraint is None:
-            return _worded(arguments, self._schema, python=self._python) or self._unnamed(arguments)
+        outer, schema = current(), self.tool.parameters
+        if self._machine.constraint is None:
+            return _worded(arguments, schema, python=python) or self._unnamed(arguments)
         mine = Budget(_FOR_WORDS if outer is None else min(outer.left, _FOR_WORDS))
         before = mine.left
         try:
             with metered(mine):
-                return _worded(arguments, self._schema, python=self._python) or self._unnamed(arguments)
+                return _worded(arguments, schema, python=python) or self._unnamed(arguments)
         except LimitExceeded:
             return None
         finally:
             spend(before - mine.left)
 
-
     def _unnamed(self, arguments: Any) -> Misfit | None:
         """Return which key is too much where no keys are allowed but those that the schema names."""
         try:
-            unnamed = allowed_by(self._schema, closed=True).unnamed(arguments) if self._closed else None
+            unnamed = allowed_by(self.tool.parameters, closed=True).unnamed(arguments) if self.closed else None
         except (RecursionError, UnsupportedSchema):
             return None
         if unnamed is None:

@@ -12,7 +12,7 @@ the other threads have got there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isfinite
@@ -302,47 +302,52 @@ Outcomes = tuple[bool | None, ...]
 
 class Native(NamedTuple):
     """A value that is read by code.  `first`: the character that it begins with; `make`: what makes a reader of it,
-    which has read that character.
+    which has read that character; `whole`: what reads it at once, given the place of that character and the end of the
+    text, and returns it with its end, or None, where a reader has to look.
     """
 
     first: str
     make: Callable[[], ValueReader]
+    whole: Callable[[str, int, int], tuple[Any, int] | None] | None = None
 
 
+@dataclass(eq=False, slots=True)
 class Ahead:
-    """A reader that reads ahead of the threads: to the end of its value, to a fault, or to the end of the text.
+    """What reads a value ahead of the threads: to its end, to a fault, or to the end of the text.
 
     `place`: up to where nothing has become of it; `outcome`: what becomes of it with the character there; `value`: of
     what has ended.
     """
 
-    __slots__ = ("reader", "place", "outcome", "fault", "value")
+    native: Native
+    place: int = -1
+    outcome: bool | None = False
+    fault: Fault | None = None
+    value: Any = None
+    _reader: ValueReader | None = None
 
-    def __init__(self, native: Native) -> None:
-        self.reader, self.place = native.make(), -1
-        self.outcome: bool | None = False
-        self.fault: Fault | None = None
-        self.value: Any = None
+    @property
+    def reader(self) -> ValueReader:
+        """What reads the value step by step."""
+        self._reader = self._reader or self.native.make()
+        return self._reader
 
     def reach(self, text: str, at: int, end: int, origin: int) -> int:
         """Return up to where in a text nothing becomes of it; it is at `at`, and the text begins at a place."""
         if self.outcome is False and self.place <= origin + at:
-            self._feed(text, at, end, origin)
+            is_new = self._reader is None and at > 0
+            whole = self.native.whole(text, at - 1, end) if is_new and self.native.whole is not None else None
+            if whole is not None:
+                self.value, stop = whole
+                self.place, self.outcome = origin + stop - 1, True
+            else:
+                reader = self.reader
+                reader.base = origin
+                try:
+                    stop = reader.feed(text, at, end)
+                    self.place, self.outcome = origin + stop - reader.done, reader.done
+                    self.value = reader.value if reader.done else None
+                except Fault as fault:
+                    self.place, self.outcome, self.fault = max(fault.at, origin + at), None, fault
             spend(1 + ((self.place - origin - at) >> 5))
         return min(self.place - origin, end)
-
-    def _feed(self, text: str, at: int, end: int, origin: int) -> None:
-        reader = self.reader
-        reader.base = origin
-        try:
-            stop = reader.feed(text, at, end)
-        except Fault as fault:
-            self.place, self.outcome, self.fault = max(fault.at, origin + at), None, fault
-        else:
-            self.place, self.outcome = origin + stop - reader.done, reader.done
-            self.value = reader.value if reader.done else None
-
-
-def outcomes_at(readers: Iterable[Ahead], place: int) -> Outcomes:
-    """Return what becomes of readers with a character that they have reached."""
-    return tuple([ahead.outcome if ahead.place == place else False for ahead in readers])

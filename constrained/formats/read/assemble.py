@@ -7,14 +7,15 @@ message, a call opens at ``tool_call`` and at the rules of ``[builtins]``, and t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from constrained.formats.definition import LOOSE, PAIR_TEXTS, Slots
+from constrained.formats.definition import LOOSE, PAIR_TEXTS
 from constrained.formats.message import Piece, Repair, Worded, pieces_of
 from constrained.formats.payload.tagged import CROSSED, ELEMENTS, json_of
-from constrained.formats.read.simulation import TOKEN
+from constrained.formats.read.question import NATIVES, Question
+from constrained.formats.read.simulation import TOKEN, Marked
 
 
 class Sliced(Protocol):
@@ -48,10 +49,11 @@ class ReadCall:
 
 @dataclass(slots=True)
 class ReadMessage:
-    """A message, where it begins, and where what it says it answers."""
+    """A message, where it begins, and where what it says it answers; `behind`: the characters of a prompt before it."""
 
     role: str
     place: int
+    behind: int = 0
     said_place: int | None = None
     name: str | None = None
     call_id: str | None = None
@@ -61,59 +63,60 @@ class ReadMessage:
     stop: str | None = None
     repairs: list[Repair] = field(default_factory=list)
 
+    def repaired(self, place: int, rule: str) -> None:
+        """Note what was taken at a place by a rule that only a tolerant reading has."""
+        self.repairs.append(Repair(max(place - self.behind, 0), rule))
+
 
 class Assembler:
-    """Takes marks in their order and makes messages of them.
+    """Takes marks in their order and makes messages of them; behind: the characters of a prompt before them.
 
     `open` are the things that have begun and not ended, as (what, where it began); None for one that is the same as the
-    thing around it.  `_within` are those that are not None.  `_broken`: the rules of what is only plainly meant as a
-    call.
+    thing around it.  `_within` are those that are not None.
     """
 
-    def __init__(
-        self, slots: Slots, natives: Collection[str], broken: Collection[str] = (), *, whole_conversation: bool
-    ) -> None:
-        self._slots, self._natives, self._broken = slots, natives, broken
-        self.messages: list[ReadMessage] = [] if whole_conversation else [ReadMessage("assistant", 0)]
+    def __init__(self, question: Question, behind: int = 0) -> None:
+        self._slots, self._broken, self._behind = question.slots, question.broken, behind
+        is_turn = question.kind != "conversation"
+        self.message = ReadMessage("assistant" if is_turn else "user", 0, behind)
+        self.messages = [self.message] if is_turn else []
         self.open: list[tuple[str | None, int]] = []
         self._within: list[str] = []
         self._native: Any = None
         self._spoken: list[tuple[int, int]] = []  # where special tokens stand in the content that is open
 
-    def take(self, begins: bool, rule: str, place: int, data: Any, text: Sliced) -> None:
-        """Take one mark; `text` is all that was read, up to the mark at least."""
-        if rule in self._natives:
-            self._native = data  # None where it begins
-        elif rule == TOKEN:
-            self._token(data)
-            if self._within and self._within[-1] == "content":
-                self._spoken.append((place - len(data), place))
-        elif rule in self._broken:
-            self.call.broken = True
-        elif begins:
-            what = self._slots.meanings.get(rule) or self._slots.meaning(rule)
+    def take(self, marks: Iterable[Marked], text: Sliced) -> Assembler:
+        """Take marks, and return the assembler; `text` is all that was read, up to them at least."""
+        for begins, rule, place, data in marks:
             known = self._within[-1] if self._within else None
-            if known == what or known in ELEMENTS:  # which are read as a whole
-                self.open.append((None, place))
+            if rule in NATIVES:
+                self._native = data  # None where it begins
+            elif rule == TOKEN:
+                said = self.messages[-1] if self.messages and data in self._slots.stops else None
+                if said is not None and said.role == "assistant" and said.stop is None:
+                    said.stop = data
+                if known == "content":
+                    self._spoken.append((place - len(data), place))
+            elif rule in self._broken:
+                self.call.broken = True
+            elif begins:
+                what = self._slots.meanings.get(rule) or self._slots.meaning(rule)
+                if known == what or known in ELEMENTS:  # which are read as a whole
+                    self.open.append((None, place))
+                else:
+                    self.open.append((what, place))
+                    self._within.append(what)
+                    self._begin(what, place)
             else:
-                self.open.append((what, place))
-                self._within.append(what)
-                self._begin(what, place)
-        else:
-            opened, start = self.open.pop()
-            if opened is not None:
-                self._within.pop()
-                self._end(opened, start, place, text)
-
-    @property
-    def message(self) -> ReadMessage:
-        if not self.messages:  # a text that no message rule holds, as of a sequence of files
-            self.messages.append(ReadMessage("user", 0))
-        return self.messages[-1]
+                opened, start = self.open.pop()
+                if opened is not None:
+                    self._within.pop()
+                    self._end(opened, start, place, text)
+        return self
 
     @property
     def call(self) -> ReadCall:
-        calls = self.messages[-1].calls if self.messages else self.message.calls
+        calls = self.message.calls
         if not calls:
             calls.append(ReadCall(0))
         return calls[-1]
@@ -121,12 +124,16 @@ class Assembler:
     def _begin(self, what: str, place: int) -> None:
         slots = self._slots
         if what in slots.roles:
-            self.messages.append(ReadMessage(slots.roles[what], place))
-        elif what == "tool_call" or what in slots.builtins:
+            self.message = ReadMessage(slots.roles[what], place, self._behind)
+            self.messages.append(self.message)
+            return
+        if not self.messages:  # a text that no message rule holds, as of a sequence of files
+            self.messages.append(self.message)
+        if what == "tool_call" or what in slots.builtins:
             self.message.stop = None
             self.message.calls.append(ReadCall(place, slots.builtins.get(what)))
         elif what.startswith(LOOSE):
-            self.message.repairs.append(Repair(place, what.removeprefix(LOOSE)))
+            self.message.repaired(place, what.removeprefix(LOOSE))
         elif what == "content":
             self.message.stop, self._spoken = None, []
 
@@ -175,12 +182,6 @@ class Assembler:
             call.pairs[-1] = (last, what, said, start)
         else:
             call.texts[what] = said
-
-    def _token(self, name: str) -> None:
-        if name in self._slots.stops and self.messages:
-            message = self.messages[-1]
-            if message.role == "assistant" and message.stop is None:
-                message.stop = name
 
     def cut(self, place: int, text: str, reader: Any) -> None:
         """End everything that is open at the place where a text was cut; `reader` is the one that was reading then, if

@@ -64,24 +64,24 @@ class Turn:
             yield self.text[at:], False
 
 
-def token_names(definition: Definition) -> frozenset[str]:
-    """Return the spellings that are special tokens, or reserved, in the format's text."""
-    return frozenset({*definition.tokens.values(), *definition.reserved})
-
-
 def split_text(text: str, definition: Definition) -> Turn:
     """Return the turn in which every spelling of a special token, or of a reserved text, is that token.
 
     Raises: Rejected: the text has lone surrogates, which no bytes spell.
     """
-    _refuse_surrogates(text, 0)
-    spellings = _spellings(token_names(definition)).finditer(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        position = len(text[: error.start].encode())
+        because = f"{text[error.start]!r} is no character"
+        raise Rejected("turn rejected", where=f"byte {position}", because=because, position=position) from error
+    spellings = _spellings(definition.spellings).finditer(text)
     return Turn(text, tuple((match.start(), match.end(), match[0]) for match in spellings))
 
 
 def certain(turn: Turn, definition: Definition) -> Turn:
     """Return the turn without what may be the beginning of a special token at its end."""
-    begun = _beginnings(token_names(definition)).search(turn.text, turn.marks[-1][1] if turn.marks else 0)
+    begun = _beginnings(definition.spellings).search(turn.text, turn.marks[-1][1] if turn.marks else 0)
     return turn if begun is None else Turn(turn.text[: begun.start()], turn.marks)
 
 
@@ -90,7 +90,8 @@ def unpadded(turn: Turn, definition: Definition) -> Turn:
     end = len(turn.text)
     for start, stop, name in reversed(turn.marks):
         if stop != end or name not in definition.padding:
-            return turn.part(0, end) if stop == end and name in definition.stop else turn
+            is_padded = stop == end < len(turn.text) and name in definition.stop
+            return turn.part(0, end) if is_padded else turn
         end = start
     return turn
 
@@ -159,15 +160,6 @@ def _decoded(run: bytes | bytearray, before: Iterable[str]) -> str:
         ) from error
 
 
-def _refuse_surrogates(text: str, before: int) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        position = before + len(text[: error.start].encode())
-        because = f"{text[error.start]!r} is no character"
-        raise Rejected("turn rejected", where=f"byte {position}", because=because, position=position) from error
-
-
 @lru_cache(maxsize=64)
 def _spellings(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)")
@@ -180,36 +172,23 @@ class Incoming:
     """
 
     def __init__(self, definition: Definition, vocabulary: Vocabulary | None) -> None:
-        self._names = token_names(definition)
-        self._spelling = _spellings(self._names)
-        self._begun = _beginnings(self._names)
-        self._vocabulary, self._markers = vocabulary, frozenset(definition.markers)
+        self._definition, self._vocabulary = definition, vocabulary
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self.rest = ""
 
     def text(self, text: str) -> list[Piece]:
         """Return what has become certain with more text."""
-        _refuse_surrogates(text, 0)
-        text = self.rest + text
-        begun = self._begun.search(text)
-        pieces, at = [], 0
-        for match in self._spelling.finditer(text):
-            if match.start() > at:
-                pieces.append((text[at : match.start()], False))
-            pieces.append((match[0], True))
-            at = match.end()
-        keep = max(begun.start(), at) if begun is not None else len(text)
-        if keep > at:
-            pieces.append((text[at:keep], False))
-        self.rest = text[keep:]
-        return pieces
+        turn = split_text(self.rest + text, self._definition)
+        sure = certain(turn, self._definition)
+        self.rest = turn.text[len(sure.text) :]
+        return [*sure.pieces()]
 
     def ids(self, ids: Iterable[int]) -> list[Piece]:
         """Return what has become certain with more ids."""
         assert self._vocabulary is not None
         pieces: list[Piece] = []
         for token in ids:
-            data = bytes_of(token, self._vocabulary, self._markers)
+            data = bytes_of(token, self._vocabulary, self._definition.markers)
             try:
                 text = self._decoder.decode(b"" if data is None else data, final=data is None)
             except UnicodeDecodeError as error:

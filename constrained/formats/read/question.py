@@ -6,7 +6,7 @@ change what can be read, so that a call of it is an error about tools and not an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -16,23 +16,21 @@ from constrained.formats.binding.bind import under
 from constrained.formats.binding.rules import Alternatives, alternatives_of, beginning_of_members, prune, tags_of
 from constrained.formats.definition import ACCEPTED, Definition, Slots
 from constrained.formats.payload import JsonReader, KeywordsReader
+from constrained.formats.payload.json_text import whole_json
 from constrained.formats.payload.tagged import Ends
 from constrained.formats.payload.value_reader import Native
-from constrained.formats.read.assemble import Assembler
-from constrained.formats.read.inputs import Turn
 from constrained.formats.read.network import Network, build
-from constrained.formats.read.simulation import Marked, Simulation
 from constrained.formats.tools import Tool
 from constrained.grammar import Grammar, Ref
 
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}
 BROKEN = "broken_"  # what is plainly meant as x, and wrong
-_OBJECT = Native("{", partial(JsonReader, "{", begun=True))
+_OBJECT = Native("{", partial(JsonReader, "{", begun=True), whole_json)
 _KEYWORDS = Native("(", partial(KeywordsReader, begun=True))
 NATIVES: Mapping[str, Native] = {
     "any_json_object": _OBJECT, "json_object": _OBJECT, "compact_object": _OBJECT,
-    "any_json_array": Native("[", partial(JsonReader, "[", begun=True)),
+    "any_json_array": Native("[", partial(JsonReader, "[", begun=True), whole_json),
     "any_json_line": Native("{", partial(JsonReader, "{", lines=False, begun=True)),
     "any_python_keywords": _KEYWORDS, "python_keywords": _KEYWORDS,
 }  # fmt: skip
@@ -70,7 +68,7 @@ class Question:
         """The network that also reads calls which are plainly meant as such, and broken."""
         rules = dict(self.rules)
         for name in self.rules:
-            if name in self._broken:
+            if name in self.broken:
                 target = self._meant(name)
                 rules[target] = (*rules.get(target, ()), (Ref(name),))
         return self._network(rules, self.entry)
@@ -83,7 +81,7 @@ class Question:
 
     def _network(self, rules: Alternatives, entry: str) -> Network:
         rules = prune(rules, entry)
-        marked = self.slots.marked(rules) | {rule: rule for rule in self._broken if rule in rules}
+        marked = self.slots.marked(rules) | {rule: rule for rule in self.broken if rule in rules}
         return build(rules, entry, frozenset(self.definition.tokens.values()), marked, NATIVES)
 
     def _meant(self, broken: str) -> str:
@@ -92,30 +90,13 @@ class Question:
         return ACCEPTED + name if ACCEPTED + name in self.rules else name
 
     @cached_property
-    def _broken(self) -> frozenset[str]:
+    def broken(self) -> frozenset[str]:
+        """The rules of what is only plainly meant as a call."""
         return frozenset(rule for rule in self.rules if rule.startswith(BROKEN))
 
     @cached_property
     def _parts(self) -> dict[str, Network]:
         return {}
-
-    def simulation(self, *turns: Turn) -> Simulation:
-        """Return the simulation that has read texts, one behind the other."""
-        simulation = Simulation(self.network)
-        for turn in turns:
-            simulation.read(turn.pieces())
-        return simulation
-
-    def assembler(self) -> Assembler:
-        """Return what makes messages of marks."""
-        return Assembler(self.slots, NATIVES, self._broken, whole_conversation=self.kind == "conversation")
-
-    def assembled(self, marks: Iterable[Marked], text: str) -> Assembler:
-        """Return what the marks of a text mean."""
-        assembler = self.assembler()
-        for begins, rule, place, data in marks:
-            assembler.take(begins, rule, place, data, text)
-        return assembler
 
 
 def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[str, object]) -> Question:

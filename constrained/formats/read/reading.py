@@ -1,7 +1,8 @@
 """A text → messages and faults: the simulation reads, marks become messages, then names and arguments are judged.
 
-`Asked` has the entry points: parse a text, validate it, follow it as a stream.  There the options of a call are sorted:
-those that say what a text may hold, those of the format, and those of generating, which only matter to ``strict=True``.
+`Reader` has the entry points: parse a text, validate it, follow it as a stream.  There the options of a call are
+sorted: those that say what a text may hold, those of the format, and those of generating, which only matter to
+``strict=True``.
 Where the simulation cannot read a text, `rejections` finds out where and why, and what could be read all the same.
 
 Strict reading is a text against the canonical grammar, which is exactly what may be generated (`deviation`).  The
@@ -31,14 +32,14 @@ from constrained.engine.compiled import compile_grammar
 from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, Rejected, SchemaError, VocabularyError, shown
-from constrained.formats.binding.request import TurnRequest, make_request, read_options
+from constrained.formats.binding.request import make_request, read_options
 from constrained.formats.definition import ENTRY, Definition, Sign
 from constrained.formats.message import Message, Repair, ToolCall
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.payload.judge import Judge, Misfit, allowed_by
 from constrained.formats.payload.quoted import read_quoted
 from constrained.formats.payload.tagged import ELEMENTS, arguments_of, json_of, meant_as_json, read_elements
-from constrained.formats.read.assemble import ReadCall, ReadMessage
+from constrained.formats.read.assemble import Assembler, ReadCall, ReadMessage
 from constrained.formats.read.inputs import Turn, certain, split_ids, split_text, unpadded
 from constrained.formats.read.question import KINDS, Question, ask, offered
 from constrained.formats.read.rejections import Wrong, diagnosed, rejected
@@ -46,7 +47,7 @@ from constrained.formats.read.simulation import Simulation, Trail, marks_of
 from constrained.formats.tools import Tool, read_tools
 from constrained.grammar import Grammar, Ref, Rule
 from constrained.schema.by_content import content
-from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
+from constrained.work import MAX_WORK, metered, spend, working_on
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
@@ -219,8 +220,7 @@ class Terms:
     """What a text may hold beyond the format's grammar.
 
     `tools`: None = any.  `own`: those of the format itself.  `most`: the most calls of a turn, None = no bound.
-    `name`: of the tool whose arguments alone are read.  `closed`: as in `schema.embed`.  `stop_optional`: whether a
-    turn may lack its stop token.
+    `name`: of the tool whose arguments alone are read.  `closed`: as in `schema.embed`.
     """
 
     tools: tuple[Tool, ...] | None = None
@@ -228,23 +228,11 @@ class Terms:
     most: int | None = None
     name: str | None = None
     closed: bool = True
-    stop_optional: bool = False
 
     @cached_property
-    def by_name(self) -> Mapping[str | None, Tool]:
-        """The tools by their names."""
-        return {tool.name: tool for tool in self.tools or ()}
-
-    def judge(self, tool: Tool, *, python: bool) -> Judge:
-        """Return what judges the arguments of a tool."""
-        key = tool.name, python
-        if key not in self._judges:
-            self._judges[key] = Judge(tool.parameters, closed=self.closed, python=python)
-        return self._judges[key]
-
-    @cached_property
-    def _judges(self) -> dict[tuple[str, bool], Judge]:
-        return {}
+    def judges(self) -> Mapping[str | None, Judge]:
+        """What judges the arguments of each tool, by its name."""
+        return {tool.name: Judge(tool, self.closed) for tool in self.tools or ()}
 
 
 @dataclass(slots=True)
@@ -255,48 +243,10 @@ class Reading:
     wrong: list[Wrong] = field(default_factory=list)
 
 
-def read(
-    question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial: bool = False, all_errors: bool = True
-) -> Reading:
-    """Read a text behind a prompt; places count from the prompt's first character.  Unless all errors are asked for,
-    broken calls behind the first one are passed over.
-    """
-    whole = turn.behind(prompt)
-    simulation = question.simulation(whole)
-    if partial and simulation.failure is None:
-        return judged(_cut(simulation, question, terms, whole.text), question, terms, whole.text, complete=False)
-    trail = ending(simulation, question, terms)
-    complete, wrong = True, list[Wrong]()
-    if trail is False:
-        trail, complete, wrong = diagnosed(question, whole, partial=partial, all_errors=all_errors)
-        read_of = Reading(question.assembled(marks_of(trail), whole.text).messages)
-    else:
-        read_of = Reading(question.assembled(marks_of(trail), whole.text).messages)
-    reading = judged(read_of, question, terms, whole.text, complete=complete)
-    reading.wrong += wrong
-    if complete:
-        reading.wrong.sort(key=lambda found: found.place)
-    return reading
-
-
-def ending(simulation: Simulation, question: Question, terms: Terms) -> Trail | bool | None:
-    """Return the marks of a text that ends here, False where it cannot."""
-    trail = simulation.accepted()
-    if trail is not False or not terms.stop_optional or simulation.failure is not None:
-        return trail
-    for stop in sorted(question.slots.stops):
-        stopped = simulation.copy()
-        stopped.feed_token(stop)
-        if (trail_at_end := stopped.accepted()) is not False:
-            assert not isinstance(trail_at_end, bool)
-            return trail_at_end and trail_at_end.without(stop)
-    return False
-
-
-def _cut(simulation: Simulation, question: Question, terms: Terms, text: str) -> Reading:
+def _cut(simulation: Simulation, question: Question, terms: Terms, text: str, behind: int) -> Reading:
     """Return what is certain of an unfinished text."""
     trail, place = simulation.agreed()
-    assembler = question.assembled(marks_of(trail), text)
+    assembler = Assembler(question, behind).take(marks_of(trail), text)
     assembler.cut(place, text, simulation.reader)
     for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():
         if not call.complete:
@@ -318,9 +268,9 @@ def _begun(call: ReadCall, question: Question, terms: Terms) -> Any:
     payload = question.definition.payload
     if payload is None or payload.surface not in ("tagged", "quoted"):
         return None
-    tool = terms.by_name.get(call.name)
+    judge = terms.judges.get(call.name)
     try:
-        return _arguments(call, question, {} if tool is None else tool.parameters, [])
+        return _arguments(call, question, {} if judge is None else judge.tool.parameters, ReadMessage("assistant", 0))
     except Fault:
         return None
 
@@ -341,82 +291,65 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
                     Wrong(call.place, "structure", because, "the end of the turn", None, number, index)
                 )
                 break
-            if call.broken:
-                continue
-            if call.complete or complete:
-                wrong = judged_call(call, question, terms, text, message.repairs)
+            if not call.broken and (call.complete or complete):
+                wrong = judged_call(call, question, terms, text, message)
                 if wrong is not None:
-                    place, layer, because, expected, details = wrong
-                    reading.wrong.append(Wrong(place, layer, because, expected, "tool_call", number, index, **details))
+                    reading.wrong.append(replace(wrong, rule="tool_call", message=number, call=index))
     reading.wrong += broken_rules(reading.messages, question.definition, strict=False, offered=terms.tools is not None)
     return reading
 
 
-def judged_call(
-    call: ReadCall, question: Question, terms: Terms, text: str, repairs: list[Repair]
-) -> tuple[int, str, str, str, dict[str, Any]] | None:
-    """Return what is wrong with a call: place, layer, reason, what was expected, and more of `Wrong`; fill in its name
-    and arguments, and add to the repairs.
-    """
-    if call.builtin is not None:
-        if call.builtin not in terms.own:
-            return call.place, "tool", f"{call.builtin!r} is not offered", ", ".join(sorted(terms.own)) or "no tool", {}
-        schema = question.definition.builtins[call.builtin].parameters
-        return None if schema is None else _misfit(call, question, terms, Tool(call.builtin, "", dict(schema)), text)
-    try:
-        call.name = name_written(call.name, question, terms)
-    except Fault as fault:
-        return call.name_place + fault.at, "syntax", fault.because, fault.expected, {}
-    if question.definition.payload is None:
-        if call.name in terms.own:
-            return None
-        return (
-            call.name_place or call.place,
-            "tool",
-            f"there is no tool {call.name!r}",
-            ", ".join(sorted(terms.own)) or "no tool",
-            {},
-        )
-    tool = terms.by_name.get(call.name)
-    if call.arguments is None and (call.written or question.definition.payload.surface in ("tagged", "quoted")):
+def judged_call(call: ReadCall, question: Question, terms: Terms, text: str, message: ReadMessage) -> Wrong | None:
+    """Return what is wrong with a call of a message; fill in its name and arguments, and note what was repaired."""
+    payload, builtin = question.definition.payload, call.builtin
+    if builtin is not None:
+        if builtin not in terms.own:
+            return Wrong(call.place, "tool", f"{builtin!r} is not offered", ", ".join(sorted(terms.own)) or "no tool")
+        schema = question.definition.builtins[builtin].parameters
+        judge = None if schema is None else Judge(Tool(builtin, "", dict(schema)), terms.closed)
+    else:
         try:
-            call.arguments = _arguments(call, question, {} if tool is None else tool.parameters, repairs)
+            call.name = name_written(call.name, question, terms)
         except Fault as fault:
-            return fault.at, "syntax", fault.because, fault.expected, {"pointer": fault.pointer}
-    if terms.tools is None and (call.name is not None or question.kind == "tool_call"):
+            return Wrong(call.name_place + fault.at, "syntax", fault.because, fault.expected)
+        if payload is None:
+            return None if call.name in terms.own else _unknown(call, sorted(terms.own))
+        judge = terms.judges.get(call.name)
+        if call.arguments is None and (call.written or payload.surface in ("tagged", "quoted")):
+            try:
+                call.arguments = _arguments(call, question, {} if judge is None else judge.tool.parameters, message)
+            except Fault as fault:
+                return Wrong(fault.at, "syntax", fault.because, fault.expected, pointer=fault.pointer)
+        if judge is None and (terms.tools is not None or call.name is None and question.kind != "tool_call"):
+            return _unknown(call, [repr(tool.name) for tool in (terms.tools or ())[:10]])
+    if judge is None:
         return None
-    if tool is None:
-        return _unknown(call, terms.tools or ())
-    return _misfit(call, question, terms, tool, text)
+    with working_on(f"tool {judge.tool.name!r}"):
+        misfit = judge.misfit(call.arguments, python=payload is not None and payload.surface == "python")
+    return None if misfit is None else _placed(misfit, judge.tool, call, question, text)
 
 
-def _misfit(
-    call: ReadCall, question: Question, terms: Terms, tool: Tool, text: str
-) -> tuple[int, str, str, str, dict[str, Any]] | None:
-    """Return where and why arguments do not fit the schema of their tool."""
-    assert question.definition.payload is not None
-    surface = question.definition.payload.surface
-    with working_on(f"tool {tool.name!r}"):
-        misfit = terms.judge(tool, python=surface == "python").misfit(call.arguments)
-    if misfit is None:
-        return None
-    place = _place_of(misfit, call, question, text, tool.parameters)
-    details = {"pointer": misfit.pointer, "keyword": misfit.keyword, "schema_pointer": misfit.schema_pointer}
+def _placed(misfit: Misfit, tool: Tool, call: ReadCall, question: Question, text: str) -> Wrong:
+    """Return where arguments do not fit the schema of their tool, and why."""
+    place, pointer, expected = _place_of(misfit, call, question, text, tool.parameters), misfit.pointer, misfit.expected
+    because = f"tool {tool.name!r}: {misfit.because}"
     written = next((pair[2] for pair in call.pairs if pair[3] == place and misfit.keyword == "type"), "")
     if (broken := meant_as_json(written)) is not None:  # says more than that it is a string
         because = f"tool {tool.name!r}: it is no {misfit.expected}, as {broken.because}"
-        details["pointer"] = misfit.pointer + broken.pointer
-        return place + broken.at, "schema", because, broken.expected, details
-    return place, "schema", f"tool {tool.name!r}: {misfit.because}", misfit.expected, details
+        place, pointer, expected = place + broken.at, pointer + broken.pointer, broken.expected
+    return Wrong(
+        place, "schema", because, expected,
+        pointer=pointer, keyword=misfit.keyword, schema_pointer=misfit.schema_pointer,
+    )
 
 
-def _unknown(call: ReadCall, tools: Sequence[Tool]) -> tuple[int, str, str, str, dict[str, Any]]:
+def _unknown(call: ReadCall, tools: Sequence[str]) -> Wrong:
     """Return what is wrong with a call of none of the tools."""
-    known = ", ".join([repr(tool.name) for tool in tools[:10]])
+    known = ", ".join(tools)
     if call.name is None:
         one = f", one of {known}" if known else ""
-        return call.place, "tool", "the call alone names no tool", f"the option tool={one}", {}
-    return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool", {}
+        return Wrong(call.place, "tool", "the call alone names no tool", f"the option tool={one}")
+    return Wrong(call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool")
 
 
 def _place_of(found: Misfit, call: ReadCall, question: Question, text: str, schema: Mapping[str, Any]) -> int:
@@ -456,7 +389,7 @@ def _inside(text: str, place: int, pointer: str, places: Mapping[str, tuple[int,
     return locate(text, place + value, "json", rest, key=key) if rest else place + (name if key else value)
 
 
-def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any], repairs: list[Repair]) -> Any:
+def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any], message: ReadMessage) -> Any:
     """Return the arguments that the text of a call means, where no reader of values has read them.  Raises: Fault."""
     payload, definition = question.definition.payload, question.definition
     if payload is not None and payload.surface == "json" and call.written:
@@ -468,7 +401,7 @@ def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any], re
             schema,
             None if elements is None else lambda text, kind, may: read_elements(text, elements, kind, may),
             question.ends,
-            lambda place: repairs.append(Repair(place, "python_literal")),
+            lambda place: message.repaired(place, "python_literal"),
         )
     try:
         return read_quoted(call.written, definition.tokens[payload.quote], partial=not call.complete)
@@ -524,8 +457,8 @@ def locate(text: str, start: int, surface: str, pointer: str, *, key: bool = Fal
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-def messages_of(messages: Iterable[ReadMessage], question: Question, behind: int = 0) -> list[Message]:
-    """Return what was read behind so many characters of a prompt, as callers get it."""
+def messages_of(messages: Iterable[ReadMessage], question: Question) -> list[Message]:
+    """Return what was read, as callers get it."""
     return [
         Message(
             m.content,
@@ -535,15 +468,10 @@ def messages_of(messages: Iterable[ReadMessage], question: Question, behind: int
             m.role,
             m.name,
             m.call_id,
-            told=repairs_behind(sorted(m.repairs), behind),
+            told=tuple(sorted(m.repairs)),
         )
         for m in messages
     ]
-
-
-def repairs_behind(repairs: Iterable[Repair], size: int) -> tuple[Repair, ...]:
-    """Return repairs with their places in the text behind so many characters of a prompt."""
-    return tuple([Repair(max(place - size, 0), rule) for place, rule in repairs])
 
 
 def call_of(call: ReadCall, question: Question) -> ToolCall:
@@ -661,21 +589,15 @@ _GENERATING = (
 _NEUTRAL = {"interpreter": True, "environment": True, "open_ended": False, "flags": None, "construct": None}
 
 
-class Asked:
-    """A format, a kind of text and the options, checked; reads any number of texts."""
+class Reader:
+    """A format, a kind of text, tools and options, checked; reads any number of texts, of any threads."""
 
     def __init__(
-        self,
-        chat: ChatFormat,
-        kind: str,
-        tools: object,
-        vocabulary: Vocabulary | None,
-        prompt: str | None,
-        options: dict[str, Any],
+        self, chat: ChatFormat, kind: str, tools: object, prompt: str | None, options: dict[str, Any]
     ) -> None:
         if prompt is not None and not isinstance(prompt, str):
             raise GrammarError(f"prompt is {shown(prompt)}", instead="a text of the turn, or None")
-        self.chat, self.kind, self._tools, self.vocabulary = chat, kind, tools, vocabulary
+        self.chat, self.kind = chat, kind
         told = prompt is None and kind == "assistant_turn"
         begun = chat.definition.start(options.get("reasoning")) if told else prompt or ""
         self.prompt = split_text(begun, chat.definition)
@@ -684,114 +606,130 @@ class Asked:
         generating = {key: options.pop(key) for key in _GENERATING if key in options}
         self.name = options.pop("tool", None)
         builtin_tools = options.pop("builtin_tools", None)
-        closed, stop_optional = options.pop("closed", True), options.pop("stop_optional", kind == "assistant_turn")
+        closed = options.pop("closed", True)
+        self._stop_optional = options.pop("stop_optional", kind == "assistant_turn")
         choice: dict[str, Any] = {
             key: options.pop(key) for key in ("tool_choice", "parallel_tool_calls", "max_calls") if key in options
         }
-        self.request = self._request(choice, options)
+        most = choice.get("max_calls")
+        if chat.definition.calls is None and isinstance(most, int) and most > 1:
+            because = f"the format '{chat.definition.title}' has one call in a turn"
+            raise GrammarError(f"max_calls is {most}", because=because, instead="leave it out")
+        self.request = make_request(chat.definition, tools, **choice, **options)
         self.question: Question = chat.recent_question(
             content(kind, options), lambda: ask(chat.generic, chat.definition, kind, options)
         )
         own = offered(chat.definition, self.question, self.request.tools, builtin_tools)
         if chat.definition.payload is None and self.request.tools is not None:
             own &= {tool.name for tool in self.request.tools}
-        self.terms = Terms(self.request.tools, own, self._most(), self.name, closed, stop_optional)
-        self._canonical: dict[str, Any] = {
-            **generating,
-            **choice,
-            **options,
-            "closed": closed,
-            "prompt": begun,
-        }
+        at_most = None if chat.definition.calls is None else self.request.calls  # (there the grammar says)
+        self.terms = Terms(self.request.tools, own, at_most, self.name, closed)
+        chooses = self.request.choice != "auto" or self.request.only is not None
+        self._chooses = chooses and kind == "assistant_turn"
+        self._canonical: dict[str, Any] = {**generating, **choice, **options, "closed": closed, "prompt": begun}
 
     def _asks(self, option: str, value: object) -> bool:
         """Return whether an option asks for something, or is to be refused by its name."""
         return value is not None if option in self.chat.definition.options else value is not _NEUTRAL[option]
 
-    def _request(self, choice: dict[str, Any], options: Mapping[str, Any]) -> TurnRequest:
-        definition = self.chat.definition
-        most = choice.get("max_calls")
-        if definition.calls is None and isinstance(most, int) and most > 1:
-            raise GrammarError(
-                f"max_calls is {most}",
-                because=f"the format '{definition.title}' has one call in a turn",
-                instead="leave it out",
-            )
-        return make_request(definition, self._tools, **choice, **options)
-
-    def _most(self) -> int | None:
-        return None if self.chat.definition.calls is None else self.request.calls  # (there the grammar says)
-
-    def turn(self, text_or_ids: str | Iterable[int]) -> Turn:
-        if isinstance(text_or_ids, str):
-            return split_text(text_or_ids, self.chat.definition)
-        if not isinstance(text_or_ids, Iterable) or isinstance(text_or_ids, (bytes, bytearray)):
-            raise GrammarError(f"not a text: {shown(text_or_ids)}", instead="a str, or ids and their vocabulary")
-        if self.vocabulary is None:
+    def _turn_of_ids(self, ids: Iterable[int], vocabulary: Vocabulary | None) -> Turn:
+        if not isinstance(ids, Iterable) or isinstance(ids, (bytes, bytearray)):
+            raise GrammarError(f"not a text: {shown(ids)}", instead="a str, or ids and their vocabulary")
+        if vocabulary is None:
             raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
         definition = self.question.definition
-        return split_ids(text_or_ids, self.vocabulary, definition.stop, definition.markers)
+        return split_ids(ids, vocabulary, definition.stop, definition.markers)
 
     def begins(self, text: str, *, is_whole: bool) -> Turn | None:
         """Return the prompt that a text goes on from: nothing where it repeats what the template is said to write; None
         where only more of the text can tell.
         """
-        begun = text.lstrip() if self._again else text
+        begun = text.lstrip()
         if any(begun.startswith(marker) for marker in self._again):
             return _NOTHING
         waits = not is_whole and any(marker.startswith(begun) for marker in self._again)
         return None if waits else self.prompt
 
-    def read(self, text_or_ids: str | Iterable[int], *, strict: bool, partial: bool, all_errors: bool) -> list[Message]:
+    def read(
+        self, text_or_ids: str | Iterable[int], vocabulary: Vocabulary | None, *,
+        strict: bool = False, partial: bool = False, all_errors: bool = False,
+    ) -> list[Message]:
         """Return the messages of a text.  Raises: Rejected."""
         for name, value in (("strict", strict), ("partial", partial), ("all_errors", all_errors)):
             if not isinstance(value, bool):
                 raise GrammarError(f"{name} is {shown(value)}", instead="True or False")
-        turn = given = self.turn(text_or_ids)
-        if not strict:
-            turn = unpadded(given, self.question.definition)
+        definition = self.question.definition
+        if isinstance(text_or_ids, str):
+            given = split_text(text_or_ids, definition)
+        else:
+            given = self._turn_of_ids(text_or_ids, vocabulary)
+        turn = given if strict else unpadded(given, definition)
         if partial and isinstance(text_or_ids, str):
-            turn = certain(turn, self.chat.definition)
-        prompt = self.prompt if strict else self.begins(turn.text, is_whole=not partial)
+            turn = certain(turn, definition)
+        prompt = self.begins(turn.text, is_whole=not partial) if self._again and not strict else self.prompt
         if prompt is None:
             prompt, turn = self.prompt, _NOTHING
-        with metered(self._budget(turn)):
-            asking = strict or self._ends_as_others(turn.text)
-            terms = replace(self.terms, stop_optional=False) if asking else self.terms
-            reading = read(self.question, turn, terms, prompt, partial=partial, all_errors=all_errors)
+        with metered(units=MAX_WORK + _PER_CHARACTER * len(turn.text)):
+            reading = self._read(prompt, turn, strict=strict, partial=partial, all_errors=all_errors)
             if strict and not partial and not reading.wrong:
                 self._check_strictly(turn, reading)
-            self._check_choice(reading, prompt, partial=partial)
+            if self._chooses and not reading.wrong:
+                self._check_choice(reading, prompt, partial=partial)
         if reading.wrong:
             raise self._rejected(reading.wrong, prompt.text, turn.text, all_errors=all_errors)
         if prompt is not self.prompt:
-            reading.messages[0].repairs.append(Repair(0, BEGUN_AGAIN))
-        messages = messages_of(reading.messages, self.question, len(prompt.text))
+            reading.messages[0].repaired(0, BEGUN_AGAIN)
+        messages = messages_of(reading.messages, self.question)
         if self._again:
             thoughts = {kind: said for kind, said in messages[0].thoughts.items() if said}
             messages[0] = replace(messages[0], thoughts=thoughts)
-        if self.kind == "assistant_turn" and not strict and not partial and not messages[0].repairs:
+        if self.kind == "assistant_turn" and not strict and not partial and not messages[0].told:
             messages[0] = replace(messages[0], told=Unsettled(self, given))
         return messages
 
-    def _ends_as_others(self, text: str) -> bool:
-        """Return whether a text ends with what looks like the stop token of another format."""
-        token, definition = _TOKEN_AT_END.search(text), self.chat.definition
-        return token is not None and token[1] not in (*definition.tokens.values(), *definition.markers)
+    def _read(self, prompt: Turn, turn: Turn, *, strict: bool, partial: bool, all_errors: bool) -> Reading:
+        """Read a text behind a prompt; places count from the prompt's first character.  Unless all errors are asked
+        for, broken calls behind the first one are passed over.
+        """
+        question, text, behind = self.question, prompt.text + turn.text, len(prompt.text)
+        simulation = Simulation(question.network)
+        simulation.read(prompt.pieces())
+        simulation.read(turn.pieces())
+        if partial and simulation.failure is None:
+            reading = _cut(simulation, question, self.terms, text, behind)
+            return judged(reading, question, self.terms, text, complete=False)
+        trail = simulation.accepted()
+        if trail is False and not strict:
+            trail = self.unstopped(simulation, turn.text)
+        complete, wrong = True, list[Wrong]()
+        if trail is False:
+            whole = turn.behind(prompt)
+            trail, complete, wrong = diagnosed(question, whole, partial=partial, all_errors=all_errors)
+        reading = Reading(Assembler(question, behind).take(marks_of(trail), text).messages)
+        judged(reading, question, self.terms, text, complete=complete)
+        reading.wrong += wrong
+        if complete:
+            reading.wrong.sort(key=lambda found: found.place)
+        return reading
 
-    @staticmethod
-    def _budget(turn: Turn) -> Budget | None:
-        """Return the work that a text of this length may take; None where the caller counts already."""
-        return None if current() is not None else Budget(MAX_WORK + _PER_CHARACTER * len(turn.text))
+    def unstopped(self, simulation: Simulation, text: str) -> Trail | bool | None:
+        """Return the marks of a turn that lacks nothing but its stop token; False where it may not, as where it ends
+        with what looks like that of another format.
+        """
+        token, definition = _TOKEN_AT_END.search(text), self.chat.definition
+        is_other = token is not None and token[1] not in (*definition.tokens.values(), *definition.markers)
+        if is_other or not self._stop_optional:
+            return False
+        return simulation.lacking(sorted(self.question.slots.stops))
 
     def first_repair(self, turn: Turn) -> tuple[Repair, ...]:
         """Return where a turn that was read first leaves what would be generated; nothing where it does not, or where
         nothing would be generated under these options.
         """
         reading = Reading()
-        with contextlib.suppress(ConstrainedError), metered(self._budget(turn)):
+        with contextlib.suppress(ConstrainedError), metered(units=MAX_WORK + _PER_CHARACTER * len(turn.text)):
             self._check_strictly(turn, reading)
-        return repairs_behind([Repair(wrong.place, "spelling") for wrong in reading.wrong], len(self.prompt.text))
+        return tuple([Repair(max(wrong.place - len(self.prompt.text), 0), "spelling") for wrong in reading.wrong])
 
     def _check_strictly(self, turn: Turn, reading: Reading) -> None:
         options = self._canonical
@@ -816,10 +754,7 @@ class Asked:
         reading.wrong.sort(key=lambda found: found.place)
 
     def _check_choice(self, reading: Reading, prompt: Turn, *, partial: bool) -> None:
-        choice, only = self.request.choice, self.request.only
-        if self.kind != "assistant_turn" or reading.wrong or not reading.messages or choice == "auto" and only is None:
-            return
-        calls = reading.messages[-1].calls
+        choice, only, calls = self.request.choice, self.request.only, reading.messages[-1].calls
         if choice == "none" and calls:
             reading.wrong.append(Wrong(calls[0].place, "tool", "tool_choice is 'none'", "no call"))
         elif choice == "required" and not calls and not partial:
@@ -836,15 +771,16 @@ class Asked:
         return first
 
 
+@dataclass(frozen=True)
 class Unsettled:
     """The repairs of a turn of which no rule named any, found when they are asked for."""
 
-    def __init__(self, asked: Asked, turn: Turn) -> None:
-        self._asked, self._turn = asked, turn
+    reader: Reader
+    turn: Turn
 
     @cached_property
     def _found(self) -> tuple[Repair, ...]:
-        return self._asked.first_repair(self._turn)
+        return self.reader.first_repair(self.turn)
 
     def __iter__(self) -> Iterator[Repair]:
         return iter(self._found)

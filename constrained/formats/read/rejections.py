@@ -22,6 +22,7 @@ from itertools import islice
 from constrained.errors import Rejected
 from constrained.formats.definition import ACCEPTED
 from constrained.formats.payload.value_reader import Ahead
+from constrained.formats.read.assemble import Assembler
 from constrained.formats.read.inputs import Turn
 from constrained.formats.read.network import Network, NodeKind
 from constrained.formats.read.question import BROKEN, Question
@@ -194,7 +195,7 @@ def _layer(attempt: Attempt, *, partial: bool) -> str:
 def _in_payload(thread: Thread, attempt: Attempt) -> bool:
     if thread.node.kind is NodeKind.NATIVE or thread.node.begins_value:
         return True
-    sofar = attempt.question.assembled(marks_of(thread.trail), attempt.whole.text)
+    sofar = Assembler(attempt.question).take(marks_of(thread.trail), attempt.whole.text)
     parts = {what for what, _ in sofar.open if what is not None}
     return any(part in _PAYLOAD or part.endswith("_value") for part in parts)
 
@@ -212,9 +213,10 @@ class BrokenCall:
 
 
 def _broken_calls(marks: Iterable[Marked], question: Question, text: str) -> Iterator[BrokenCall]:
-    assembler = question.assembler()
+    assembler = Assembler(question)
     counted, ended, complete = 0, 0, 0  # of that many messages the last one's calls that have ended, and are complete
-    for begins, rule, place, data in marks:
+    for mark in marks:
+        begins, rule, place, _ = mark
         if begins and rule.startswith(BROKEN):
             messages = assembler.messages
             calls = messages[-1].calls if messages else []
@@ -224,7 +226,7 @@ def _broken_calls(marks: Iterable[Marked], question: Question, text: str) -> Ite
             complete += sum([call.complete for call in calls[ended:last]])
             ended = last
             yield BrokenCall(rule, place, len(messages), complete + sum([call.complete for call in calls[last:]]))
-        assembler.take(begins, rule, place, data, text)
+        assembler.take([mark], text)
 
 
 def _within(broken: BrokenCall, question: Question, whole: Turn) -> Wrong | None:
@@ -249,7 +251,7 @@ def wrong_of(attempt: Attempt, layer: str) -> Wrong:
             because = _missing(attempt, place) or because
     threads = tuple(thread for thread in threads if not _is_broken(thread)) or threads
     expected, rule = expected_by(threads)
-    sofar = question.assembled(marks_of(threads[0].trail if threads else None), text)
+    sofar = Assembler(question).take(marks_of(threads[0].trail if threads else None), text)
     message = len(sofar.messages) if sofar.messages else None
     inside = any(name == "tool_call" or name in question.slots.builtins for name, _ in sofar.open)
     call = len(sofar.messages[-1].calls) if inside and sofar.messages else 1 if question.kind == "tool_call" else None

@@ -42,7 +42,7 @@ stacks and the bases are ours.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -50,9 +50,9 @@ from typing import Any, NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.formats.payload import Fault
-from constrained.formats.payload.value_reader import Ahead, Outcomes, ValueReader, outcomes_at
+from constrained.formats.payload.value_reader import Ahead, Outcomes, ValueReader
 from constrained.formats.read.inputs import Piece
-from constrained.formats.read.network import Mark, Network, NetworkNode, NodeKind, Patterns, Ranges, has, without
+from constrained.formats.read.network import Mark, Network, NetworkNode, NodeKind, Ranges, has, without
 from constrained.work import spend
 
 # -- trails ------------------------------------------------------------------------------------------------------------
@@ -63,22 +63,20 @@ Marked = tuple[bool, str, int, Any]  # whether it begins, the rule that it marks
 Link = tuple[int, Mark, int, Any]
 
 
+@dataclass(eq=False, slots=True)
 class Trail:
-    """The marks of a thread, the last first: one, where it stands, its data, and those before it.
+    """The marks of a thread, the last first: one, where it stands, its data, and those before it; how many they are,
+    and an earlier trail, once `_jumping` has asked.
 
     Invariant: threads that share one of the marks share all before it.
     """
 
-    __slots__ = ("parent", "depth", "mark", "place", "data", "jump")
-
-    def __init__(self, parent: Trail | None, mark: Mark, place: int, data: Any = None) -> None:
-        self.parent, self.mark, self.place, self.data = parent, mark, place, data
-        self.depth: int = parent.depth + 1 if parent is not None else 1
-        self.jump: Trail | None = None  # an earlier trail, see `_jumping`
-
-    def without(self, token: str) -> Trail | None:
-        """Return the trail without its last mark, where that is of a special token; else the trail."""
-        return self.parent if self.data == token else self
+    parent: Trail | None
+    mark: Mark
+    place: int
+    data: Any = None
+    depth: int = 0
+    jump: Trail | None = None
 
 
 def marks_of(trail: Trail | bool | None, after: Trail | None = None) -> Iterator[Marked]:
@@ -109,7 +107,7 @@ def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
 
 
 _ROOT = Trail(None, (False, ""), 0)  # before all marks
-_ROOT.depth, _ROOT.jump = 0, _ROOT
+_ROOT.jump = _ROOT
 
 
 def _jumping(trail: Trail) -> Trail:
@@ -125,6 +123,7 @@ def _jumping(trail: Trail) -> Trail:
         jump = before.jump
         assert jump is not None
         assert jump.jump is not None
+        one.depth = before.depth + 1
         one.jump = jump.jump if before.depth - jump.depth == jump.depth - jump.jump.depth else before
     return trail
 
@@ -391,22 +390,23 @@ class Set:
         self.uncut: dict[Frame, Set] = {}
         # by character, and what became of the readers where there are any; None: to be done slowly
         self.steps: dict[Any, Transition | None] = {}
-        self.tokens: dict[str, Transition | None] = {}  # by special token
+        self.tokens: dict[str, Transition | None] = {}  # by special token, and `END`
+
+
+_NOTHING_READ = Set((), None)
 
 
 class Known:
-    """What simulations over one network share."""
+    """What simulations over one network share.  `begin`: the step to what stands at its start, from nothing."""
 
-    def __init__(self, patterns: Patterns) -> None:
-        self._patterns = patterns
+    def __init__(self, network: Network) -> None:
+        self._patterns = network.patterns
         self.stacks = Stacks()
-        self._sets: dict[tuple[Shape, ...], Set] = {}
+        self.sets: dict[tuple[Shape, ...], Set] = {}
         self._firsts: dict[tuple[NetworkNode, Frame | None], Ranges] = {}
         self.closures: dict[tuple[NetworkNode, Frame | None], Closure] = {}
-
-    @property
-    def is_full(self) -> bool:
-        return len(self._sets) + self.stacks.count > MOST_SETS
+        shapes, natives, trails = numbered(Step(self, 0).begun(network.start))
+        self.begin = step_of(_NOTHING_READ, [None], self.set_of(shapes), natives, trails, 0)
 
     def cut(self, deep: Set) -> tuple[Set, Frame | None]:
         """Return a set with its stacks cut, and the frame that was cut off; the set where they cannot be."""
@@ -494,11 +494,11 @@ class Known:
 
     def set_of(self, shapes: tuple[Shape, ...]) -> Set:
         """Return the set of some shapes."""
-        set_ = self._sets.get(shapes)
+        set_ = self.sets.get(shapes)
         if set_ is None:
             set_ = Set(shapes, self._run(shapes))
-            if len(self._sets) < MOST_SETS:
-                set_ = self._sets.setdefault(shapes, set_)
+            if len(self.sets) < MOST_SETS:
+                set_ = self.sets.setdefault(shapes, set_)
         return set_
 
     def _run(self, shapes: tuple[Shape, ...]) -> re.Pattern[str] | None:
@@ -514,16 +514,8 @@ class Known:
         return self._patterns.run(inside) if inside else None
 
 
-def known_of(network: Network) -> Known:
-    """Return what simulations over a network have found out so far, or a fresh one where that is much."""
-    known: Known | None = network.known
-    if known is None or known.is_full:
-        known = network.known = Known(network.patterns)
-    return known
-
-
 def step_of(
-    before: Set, sources: list[Trail], then: Set, readers: list[Any], after: list[Trail | None], place: int
+    before: Set, sources: Sequence[Trail | None], then: Set, readers: list[Any], after: list[Trail | None], place: int
 ) -> Transition:
     """Return the step that led from a set with the marks `sources` to one with the marks `after`; it was made at a
     place.  The value of a native rule is the number of its reader.
@@ -559,6 +551,7 @@ def starts(node: NetworkNode) -> Ranges:
 # -- the slow step -----------------------------------------------------------------------------------------------------
 
 TOKEN = "<token>"  # the mark of a special token that was read
+END = ""  # the end of the text, as a special token of no length
 
 
 class Step:
@@ -602,12 +595,15 @@ class Step:
         return after_it
 
     def by_token(self, before: list[Thread], name: str) -> list[Thread]:
-        """Return what threads become with a special token."""
+        """Return what threads become with a special token; at the end of the text the best that has ended is left."""
         after = self._place + len(name)
         after_it: list[Thread] = []
         seen: set[Any] = set()
         for thread in self.expanded(before, None):
-            if thread.node.kind is NodeKind.TOKEN and thread.node.value == name:
+            if name == END:
+                if thread.node.kind is NodeKind.END:
+                    return [thread]
+            elif thread.node.kind is NodeKind.TOKEN and thread.node.value == name:
                 trail = self._mark(thread.trail, (False, TOKEN), after, name)
                 self._close(thread.node.then[0], thread.frame, trail, after, after_it, seen)
         return after_it
@@ -680,21 +676,23 @@ class Simulation:
     """All readings of what has been read so far, as threads; it is fed characters and special tokens.
 
     `place` counts characters read, each special token as long as its name.  After a failure nothing more is read.
-    at: where the text begins.  slowly: without looking up what is known; for tests.
+    at: where the text begins.
 
     Invariant: the threads are the shapes of `_set` with the marks `_trails` and the native readers `_readers`, and with
     `_base` below the bottom of their stacks.
     """
 
-    def __init__(self, network: Network, *, at: int = 0, slowly: bool = False) -> None:
-        self._known, self._slowly = known_of(network), slowly
-        self.place = at
+    def __init__(self, network: Network, *, at: int = 0) -> None:
+        known: Known | None = network.known
+        if known is None or len(known.sets) + known.stacks.count > MOST_SETS:
+            known = network.known = Known(network)
+        self._known, self.place = known, at
         self.failure: Failure | None = None
         self._set: Set
         self._base: Base | None = None
-        self._trails: list[Trail | None] = []
+        self._trails: list[Trail | None] = [None]
         self._readers: list[Ahead] = []
-        self._go_on(Step(self._known, at).begun(network.start))
+        self._take(known.begin)
 
     @property
     def threads(self) -> list[Thread]:
@@ -720,17 +718,20 @@ class Simulation:
         shapes, readers, self._trails = numbered(threads)
         self._readers = [reader if isinstance(reader, Ahead) else Ahead(reader) for reader in readers]
         self._set, self._base = self._known.standing(shapes, self._base)
-        if self._set.deep and not self._slowly:
+        if self._set.deep:
             self._cut(self._set)
+
+    def _take(self, step: Transition) -> None:
+        """Go on by a step that begins at the place."""
+        self._set = step.then
+        self._trails, self._readers = step.applied(self._trails, self.place, self._readers)
+        if step.then.deep:
+            self._cut(step.then)
 
     def _put_back(self) -> None:
         """Put the base back on which the stacks stand, or what was cut off last of it."""
         assert self._base is not None
         self._set, self._base = self._known.uncut(self._set, self._base)
-
-    def copy(self) -> Simulation:
-        """Return a simulation that goes on from here by itself, with special tokens; native readers are shared."""
-        return copy(self)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -738,14 +739,9 @@ class Simulation:
         """Read text without special tokens; stops at a failure."""
         at, end = 0, len(text)
         while at < end and self.failure is None:
-            if self._slowly:
-                for ahead in self._readers:
-                    ahead.reach(text, at, end, self.place - at)
-                outcomes = outcomes_at(self._readers, self.place)
-            else:
-                at, outcomes = self._look_up(text, at, end)
-                if at == end:
-                    break
+            at, outcomes = self._look_up(text, at, end)
+            if at == end:
+                break
             became = dict(zip(self._readers, outcomes or (False,) * len(self._readers), strict=True))
             try:
                 after = self._step().by_character(self.threads, text[at], became)
@@ -782,7 +778,7 @@ class Simulation:
                 at, current, moves = at + len(stretch[0]), stretch[1].then, moves + 1
                 start, since, acts = current, at, []
                 continue
-            outcomes = outcomes_at(readers, origin + at) if at == stop else ()
+            outcomes = tuple([one.place == origin + at and one.outcome for one in readers]) if at == stop else ()
             key: Any = (text[at], outcomes) if outcomes else text[at]
             step = current.steps.get(key)
             if step is None and key not in current.steps:
@@ -795,7 +791,8 @@ class Simulation:
                 acts.append((at - since, step))
             current, moves, at, outcomes = step.then, moves + 1, at + 1, ()
             if current.readers or current.deep or start.readers:
-                self._keep(start, current, text[since:at], acts)
+                if at - since > 1:
+                    self._keep(start, current, text[since:at], acts)
                 current = self._cut(current) if current.deep else current
                 start, since, acts = current, at, []
         self._set, self._readers, self.place = current, readers, origin + at
@@ -804,9 +801,7 @@ class Simulation:
 
     def _keep(self, start: Set, then: Set, text: str, acts: list[tuple[int, Transition]]) -> None:
         """Remember what a stretch of text makes of a set without readers, if another one does not begin alike."""
-        if len(text) < 2 or start.readers or then.deep or text[:2] in start.stretches:
-            return
-        if len(start.stretches) >= MOST_STEPS:
+        if start.readers or then.deep or text[:2] in start.stretches or len(start.stretches) >= MOST_STEPS:
             return
         sources = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in start.shapes}]
         trails = list[Trail | None](sources)
@@ -857,17 +852,9 @@ class Simulation:
         """Read a special token."""
         if self.failure is not None:
             return
-        current = self._set
-        if name in current.tokens:
-            step = current.tokens[name]
-        else:
-            spend(100)
-            step = self._learned(current.tokens, name, current, lambda slow, before: slow.by_token(before, name))
+        step = self._set.tokens.get(name) or self._learn_token(name)
         if step is not None:
-            self._set = step.then
-            self._trails, self._readers = step.applied(self._trails, self.place, self._readers)
-            if step.then.deep:
-                self._cut(step.then)
+            self._take(step)
             self.place += len(name)
             spend(1 + len(name))
             return
@@ -879,11 +866,34 @@ class Simulation:
         else:
             self._advance(after, name, is_token=True)
 
+    def _learn_token(self, name: str) -> Transition | None:
+        """Find out what a special token does to the set; None: it is to be read slowly."""
+        tokens = self._set.tokens
+        if name in tokens:
+            return None
+        spend(100)
+        return self._learned(tokens, name, self._set, lambda slow, before: slow.by_token(before, name))
+
     def accepted(self) -> Trail | bool | None:
         """Return the marks of the best reading that is complete here; False where there is none."""
         if self.failure is not None:
             return False
+        step = self._set.tokens.get(END) or self._learn_token(END)
+        if step is not None:
+            return step.applied(self._trails, self.place, self._readers)[0][0]
         return next((thread.trail for thread in self.alive() if thread.node.kind is NodeKind.END), False)
+
+    def lacking(self, tokens: Iterable[str]) -> Trail | bool | None:
+        """Return the marks of a reading that would be complete behind the first such special token; False where there
+        is none.
+        """
+        for token in tokens if self.failure is None else ():
+            stopped = copy(self)
+            stopped.feed_token(token)
+            trail = stopped.accepted()
+            if trail is not False:
+                return trail.parent if isinstance(trail, Trail) and trail.data == token else trail
+        return False
 
     def alive(self) -> list[Thread]:
         """Return the threads, with those that are about to leave a pattern; for what may come next."""
