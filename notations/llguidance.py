@@ -284,7 +284,7 @@ class LlguidanceLark(Reading):
         except ConstrainedError as error:
             where = f" at {error.where}" if error.where else ""
             raise self.error(token, f"{error.what}{where}: {error.because}", error.instead) from error
-        return self._lexeme(self.part(token, "json", of_machine(machine)))
+        return self._lexeme(self.part(token, "json", of_machine(machine, Productions)))
 
     def quotes(self, token: Token) -> Part:
         value = self._values[token.start_pos or 0]

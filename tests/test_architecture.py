@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import runpy
 import sys
 from functools import cache
 from pathlib import Path
@@ -55,6 +56,12 @@ def test_named_modules_are_in_their_folder(line):
 def test_answers_are_found_in_the_files_they_name(row):
     for path, name in re.findall(r"\((\.\./[\w/.]+)\) `(\w+)`", row):
         assert re.search(rf"\b{name}\b", (ROOT / "docs" / path).read_text(encoding="utf-8"))
+
+
+def test_no_walk_of_data_enters_more_than_forty_functions():
+    pytest.importorskip("torch")
+    counted = runpy.run_path(str(ROOT / "tools" / "walks.py"))["walks"]()
+    assert {name: len(functions) for name, functions in counted.items() if len(functions) > 40} == {}
 
 
 @cache

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from constrained.errors import GrammarError, LimitExceeded, shown
 from constrained.grammar.ir import (
@@ -38,6 +38,7 @@ MOST_COPIED = 500_000  # rules, into a grammar and into those that it was put to
 MOST_NAMED = 1_000  # characters of a name; grammars defined inside each other lengthen it
 _OWN = re.compile(r"start|_?more(?:_\d+)?")  # rules that are added here
 _Alternative = tuple[Symbol, ...]
+Made = TypeVar("Made", bound=Productions)
 _LEADING = 'Grammar.text(until="</think>", max_tokens=200) + the rest'
 
 
@@ -403,6 +404,6 @@ def suffix_automaton(source: str) -> list[dict[str, int]]:
     return edges
 
 
-def of_machine(machine: Any) -> Productions:
+def of_machine(machine: Any, made: type[Made]) -> Made:
     """Return the grammar of a schema's machine: a rule "start" that is nothing but the symbol of the machine."""
-    return Productions({"start": Rule("start", ((Embedded("value", machine),),))}).made_by("schema", machine)
+    return made({"start": Rule("start", ((Embedded("value", machine),),))}).made_by("schema", machine)

@@ -177,7 +177,7 @@ class Grammar(Productions):
             raise GrammarError(f"unknown around {shown(around)}", instead="one of: 'nothing', 'whitespace'")
         from constrained.schema.embedding import machine_of
 
-        grammar = cls.of(compose.of_machine(machine_of(schema, profile, given)))
+        grammar = compose.of_machine(machine_of(schema, profile, given), cls)
         if around == "nothing":
             return grammar
         blanks = cls.from_regex(r"[ \t\n\r]{0,1024}")  # as many as between values

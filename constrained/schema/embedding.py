@@ -126,14 +126,6 @@ class SchemaOptions:
             )
 
 
-def _options(*given: Any) -> SchemaOptions:
-    """Return options; most schemas come with the same ones."""
-    try:
-        return _known_options(*given)
-    except TypeError:  # one of them cannot be looked up, and is refused
-        return SchemaOptions(*given)
-
-
 _known_options = lru_cache(maxsize=64, typed=True)(SchemaOptions)
 
 _recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with all that is made of them, some 10 MB
@@ -192,7 +184,12 @@ def embed(
     embedded = None if key is None else _recent.get(key)
     if embedded is None:
         own = copy is not None and unsupported == "raise"  # what is widened is read several times
-        made = EmbeddedSchema(copy if own else schema, _options(*written, tags, *further), documents, key, own=own)
+        given = *written, tags, *further
+        try:
+            options = _known_options(*given)  # most schemas come with the same ones
+        except TypeError:  # one of them cannot be looked up, and is refused
+            options = SchemaOptions(*given)
+        made = EmbeddedSchema(copy if own else schema, options, documents, key, own=own)
         embedded = made if key is None else _recent.put(key, made)
     if embedded.notes:
         report(embedded.notes, strict=strict)

@@ -152,7 +152,7 @@ def _grammar(source: LarkText, word: str, value: Any, start: int) -> Productions
     if word == "%json":
         from constrained.schema.embedding import machine_of
 
-        return of_machine(machine_of(value, None, {}))
+        return of_machine(machine_of(value, None, {}), Productions)
     kinds = list(value) if isinstance(value, dict) else []
     if len(kinds) != 1 or kinds[0] not in _KINDS:
         because = f"it is none of {', '.join(_KINDS)}"
