@@ -108,13 +108,13 @@ def _rendered(
         return _split(write_conversation(rules, definition, messages, read, answers), names)
 
     pieces, messages, options = _first(messages, definition, options, written)
-    turn = _turn(pieces, names)
+    turn = Turn.of((text, is_structure and text in names) for text, is_structure in pieces)
     question = _question(chat, definition, options)
     spans, said = _checked(question, Terms(read), turn, messages, _rules(chat, definition, options))
     if opens:  # what stands before that of an answer which the model is to write itself
         *spans, (start, _) = spans
         pieces = _split([*_before(pieces, start), (begun, True)], names)
-        turn = _turn(pieces, names)
+        turn = Turn.of((text, is_structure and text in names) for text, is_structure in pieces)
     turns = [message for message in messages if message.role == "assistant"]
     spans = [span for span, message in zip(spans, turns, strict=False) if message.weight]
     written_ids = [call.id for message in said for call in message.tool_calls]
@@ -284,15 +284,6 @@ def _split(pieces: Iterable[Piece], names: Iterable[str]) -> list[Piece]:
         parts = pattern.split(text) if is_structure and pattern is not None else [text]
         found += [(part, is_structure) for part in parts if part]
     return found
-
-
-def _turn(pieces: Sequence[Piece], names: frozenset[str]) -> Turn:
-    marks, at = [], 0
-    for text, is_structure in pieces:
-        if is_structure and text in names:
-            marks.append((at, at + len(text), text))
-        at += len(text)
-    return Turn("".join(text for text, _ in pieces), tuple(marks))
 
 
 def _checked(

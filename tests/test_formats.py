@@ -251,7 +251,7 @@ def test_a_turn_stops_with_the_tokens_that_the_definition_names(name):
 def test_text_never_spells_a_special_token(name):
     chat = ChatFormat.load(name)
     vocabulary = _vocabulary(chat)
-    turn = split_ids([*vocabulary.tokenize(b"a" + chat.stop[0].encode())], vocabulary)
+    turn = split_ids(vocabulary.tokenize(b"a" + chat.stop[0].encode()), vocabulary, chat.definition)
     assert turn.marks == ()
     assert deviation(turn, chat.grammar([] if chat.definition.payload else None), chat.definition) is not None
 

@@ -135,7 +135,7 @@ def test_no_text_becomes_a_special_token(name, asked, answered):
     special = set(vocabulary.special.values())
     assert [token for token in ids if token in special] == [token for token in harmless if token in special]
     assert asked.encode() in vocabulary.decode(ids)
-    turn = split_ids(ids, vocabulary)
+    turn = split_ids(ids, vocabulary, chat.definition)
     assert _same(chat.parse(ids, None, vocabulary, kind="conversation"), messages), turn.text
 
 

@@ -18,7 +18,6 @@ Tested in tests/test_stream.py: events of all rows of the formats' tables, cut e
 
 from __future__ import annotations
 
-import codecs
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -147,15 +146,13 @@ class StreamParser:
 
     def __init__(self, reader: Reader, vocabulary: Vocabulary | None) -> None:
         self._reader, self._vocabulary = reader, vocabulary
-        self._incoming = Incoming(reader.chat.definition, vocabulary)
-        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self._incoming = Incoming(reader.question.definition, vocabulary)
         self._simulation = Simulation(reader.question.network)
         self._text, self._fed, self._ids = Growing(), list[str](), list[int]()
         self._teller = _Teller(reader, self._text)
         self._trail: Any = None
         self._told_stop = False
         self._refused: Rejected | None = None
-        self._held: int | None = None  # a token that ends the sequence and may be none of the format's
         self._first: list[Piece] | None = []  # the pieces until it is clear what they go on from
 
     def feed(self, more: str | bytes | Iterable[int]) -> list[Event]:
@@ -168,18 +165,19 @@ class StreamParser:
         if self._refused is not None:
             raise self._refused.with_traceback(None)
         if isinstance(more, (str, bytes)):
-            text = more if isinstance(more, str) else self._decoded(more)
+            text = more if isinstance(more, str) else self._incoming.decoded(more)
             self._fed.append(text)
             pieces = self._incoming.text(text)
         else:
             if self._vocabulary is None:
                 raise VocabularyError("token ids alone have no meaning", instead="stream_parser(tools, vocabulary)")
-            pieces = self._incoming.ids(self._unheld(list(more)))
+            ids = list(more)
+            self._ids += ids
+            pieces = self._incoming.ids(ids)
         return self._told(pieces)
 
     def end(self) -> list[Event]:
         """Return what the end of the turn makes certain; nothing may be fed afterwards."""
-        self._decoded(b"", final=True)
         events = self._told(self._incoming.end(), is_whole=True)
         trail = self._simulation.accepted()
         self._take(self._reader.unstopped(self._simulation, "") if trail is False else trail)
@@ -197,25 +195,6 @@ class StreamParser:
 
     def _whole(self) -> Any:
         return self._ids if self._ids else "".join(self._fed)
-
-    def _decoded(self, data: bytes, *, final: bool = False) -> str:
-        try:
-            return self._utf8.decode(data, final=final)
-        except UnicodeDecodeError as error:
-            raise Rejected("turn rejected", because="the text is not UTF-8") from error
-
-    def _unheld(self, ids: list[int]) -> list[int]:
-        """Return the ids to be read; the model's own end of sequence is kept back, as it may stand behind the
-        format's.
-        """
-        vocabulary, stops = self._vocabulary, self._reader.question.definition.stop
-        assert vocabulary is not None
-        self._ids += ids
-        if self._held is not None and ids:
-            ids, self._held = [self._held, *ids], None
-        if ids and ids[-1] in vocabulary.stop and vocabulary.names.get(ids[-1]) not in stops:
-            self._held = ids.pop()
-        return ids
 
     def _told(self, pieces: list[Piece], *, is_whole: bool = False) -> list[Event]:
         size = sum(len(piece) for piece, _ in pieces)

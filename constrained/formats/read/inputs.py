@@ -27,9 +27,16 @@ class Turn:
     text: str
     marks: tuple[tuple[int, int, str], ...]
 
-    def byte(self, place: int) -> int:
-        """Return a place as a number of bytes."""
-        return len(self.text[:place].encode())
+    @classmethod
+    def of(cls, pieces: Iterable[Piece]) -> Turn:
+        """Return the turn that pieces add up to."""
+        marks, texts, at = list[tuple[int, int, str]](), list[str](), 0
+        for text, is_token in pieces:
+            texts.append(text)
+            if is_token:
+                marks.append((at, at + len(text), text))
+            at += len(text)
+        return cls("".join(texts), tuple(marks))
 
     def behind(self, other: Turn) -> Turn:
         """Return the turn of another's text and this one's."""
@@ -96,38 +103,10 @@ def unpadded(turn: Turn, definition: Definition) -> Turn:
     return turn
 
 
-def split_ids(
-    ids: Iterable[int], vocabulary: Vocabulary, stops: Collection[str] = (), markers: Collection[str] = ()
-) -> Turn:
-    """Return the turn that token ids spell; only ids of special tokens are special tokens, and those of `markers` are
-    their text.
-
-    Where a turn ends with a token that the model does not stop at, it may write one of its own stop tokens behind it.
-    That token is left out: it is none of the format's `stops`.
-
-    Raises: Rejected: the bytes between two special tokens are not UTF-8, or an id stands for nothing.
-    """
-    marks: list[tuple[int, int, str]] = []
-    run = bytearray()
-    ids = list(ids)
-    if ids and ids[-1] in vocabulary.stop and vocabulary.names.get(ids[-1]) not in stops:
-        del ids[-1]
-    pieces: list[str] = []
-    length = 0
-    for token in [*ids, None]:
-        data = None if token is None else bytes_of(token, vocabulary, markers)
-        if data is not None:
-            run += data
-            continue
-        text, run = _decoded(run, pieces), bytearray()
-        pieces.append(text)
-        length += len(text)
-        if token is not None:
-            name = name_of(token, vocabulary)
-            marks.append((length, length + len(name), name))
-            pieces.append(name)
-            length += len(name)
-    return Turn("".join(pieces), tuple(marks))
+def split_ids(ids: Iterable[int], vocabulary: Vocabulary, definition: Definition) -> Turn:
+    """Return the turn that token ids spell, see `Incoming.ids`."""
+    incoming = Incoming(definition, vocabulary)
+    return Turn.of([*incoming.ids(ids), *incoming.end()])
 
 
 def bytes_of(token: int, vocabulary: Vocabulary, markers: Collection[str]) -> bytes | None:
@@ -150,31 +129,35 @@ def name_of(token: int, vocabulary: Vocabulary) -> str:
     return name
 
 
-def _decoded(run: bytes | bytearray, before: Iterable[str]) -> str:
-    try:
-        return run.decode()
-    except UnicodeDecodeError as error:
-        position = len("".join(before).encode()) + error.start
-        raise Rejected(
-            "turn rejected", where=f"byte {position}", because="the text is not UTF-8", position=position
-        ) from error
-
-
 @lru_cache(maxsize=64)
 def _spellings(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)")
 
 
 class Incoming:
-    """Pieces of a stream: text is cut into characters and special tokens, ids are decoded.
+    """Pieces of a stream: text is cut into characters and special tokens, bytes and ids are decoded.
 
-    What may be the beginning of a spelling, or of a character, waits for what follows.  `rest` is what waits.
+    What may be the beginning of a spelling, or of a character, waits for what follows.  `rest` is the text that waits.
     """
 
     def __init__(self, definition: Definition, vocabulary: Vocabulary | None) -> None:
         self._definition, self._vocabulary = definition, vocabulary
         self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._size = 0  # bytes that were decoded, and those of special tokens
+        self._held: list[int] = []  # a token that ends the sequence and is none of the format's
         self.rest = ""
+
+    def decoded(self, data: bytes, *, final: bool = False) -> str:
+        """Return the characters that more bytes complete.  Raises: Rejected: they are not UTF-8."""
+        try:
+            text = self._decoder.decode(data, final=final)
+        except UnicodeDecodeError as error:
+            position = self._size - len(self._decoder.getstate()[0]) + error.start
+            raise Rejected(
+                "turn rejected", where=f"byte {position}", because="the text is not UTF-8", position=position
+            ) from error
+        self._size += len(data)
+        return text
 
     def text(self, text: str) -> list[Piece]:
         """Return what has become certain with more text."""
@@ -184,26 +167,32 @@ class Incoming:
         return [*sure.pieces()]
 
     def ids(self, ids: Iterable[int]) -> list[Piece]:
-        """Return what has become certain with more ids."""
-        assert self._vocabulary is not None
+        """Return what has become certain with more ids; only those of special tokens are special tokens, and those of
+        the format's markers are their text.
+
+        Where a turn ends with a token that the model does not stop at, it may write one of its own stop tokens behind
+        it.  That token is kept back, and left out at the end: it is none of the format's.
+
+        Raises: Rejected: the bytes between two special tokens are not UTF-8, or an id stands for nothing.
+        """
+        vocabulary, definition = self._vocabulary, self._definition
+        assert vocabulary is not None
         pieces: list[Piece] = []
+        ids, self._held = [*self._held, *ids], []
+        if ids and ids[-1] in vocabulary.stop and vocabulary.names.get(ids[-1]) not in definition.stop:
+            self._held = [ids.pop()]
         for token in ids:
-            data = bytes_of(token, self._vocabulary, self._definition.markers)
-            try:
-                text = self._decoder.decode(b"" if data is None else data, final=data is None)
-            except UnicodeDecodeError as error:
-                raise Rejected("turn rejected", because="the text is not UTF-8") from error
+            data = bytes_of(token, vocabulary, definition.markers)
+            text = self.decoded(b"" if data is None else data, final=data is None)
             pieces += [(text, False)] if text else []
-            pieces += [(name_of(token, self._vocabulary), True)] if data is None else []
+            if data is None:
+                pieces.append((name_of(token, vocabulary), True))
+                self._size += len(pieces[-1][0].encode())
         return pieces
 
     def end(self) -> list[Piece]:
         """Return what still waited, as text."""
-        try:
-            rest = self.rest + self._decoder.decode(b"", final=True)
-        except UnicodeDecodeError as error:
-            raise Rejected("turn rejected", because="the text ends inside a character") from error
-        self.rest = ""
+        rest, self.rest = self.rest + self.decoded(b"", final=True), ""
         return [(rest, False)] if rest else []
 
 

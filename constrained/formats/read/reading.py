@@ -637,8 +637,7 @@ class Reader:
             raise GrammarError(f"not a text: {shown(ids)}", instead="a str, or ids and their vocabulary")
         if vocabulary is None:
             raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
-        definition = self.question.definition
-        return split_ids(ids, vocabulary, definition.stop, definition.markers)
+        return split_ids(ids, vocabulary, self.question.definition)
 
     def begins(self, text: str, *, is_whole: bool) -> Turn | None:
         """Return the prompt that a text goes on from: nothing where it repeats what the template is said to write; None
