@@ -14,11 +14,13 @@ Tested in tests/test_numbers.py and test_unique_items.py, against exact arithmet
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor, gcd, lcm
+from itertools import accumulate
+from math import ceil, floor, gcd, inf, lcm
 from typing import TypeAlias
 
 from constrained.caches import cached
@@ -125,6 +127,7 @@ ALL_NUMBERS: Numbers = (NumberRange(),)
 WHOLE: Numbers = (NumberRange(integer=True),)
 FRACTIONAL: Numbers = (NumberRange(integer=False),)
 
+_FEW = 8  # ranges that are looked at one by one
 _MEMBERS_TRIED = 100_000  # members of a bounded range that the search for one outside all `not_multiples` looks at
 
 
@@ -280,7 +283,7 @@ def _has_member(numbers: NumberRange, grid: Fraction) -> bool:
 def intersection(left: Numbers, right: Numbers) -> Numbers:
     """Return the numbers in both sets.
 
-    Cost: a merge per pair of ranges that overlap, a look per other pair; constants meet constants as sets.
+    Cost: a merge per pair of ranges that overlap and are not one inside the other; constants meet constants as sets.
     """
     if left is right or right == ALL_NUMBERS:
         return left
@@ -293,15 +296,51 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
     right_points, right_ranges = _split(right)
     within = _points_within(left_points, set(right_points), right_ranges)
     within += _points_within(right_points, set(), left_ranges, but=set(left_points))
+    near = _nearby(right_ranges)
     for one in left_ranges:
-        spend(len(right_ranges))
-        for other in right_ranges:
-            if not _are_apart(one, other):
-                spend(12 + len(one.not_multiples) + len(other.not_multiples))
+        others = near(one)
+        spend(1 + len(others))
+        for other in others:
+            if _is_within(one, other):
+                within.append(one)
+            elif _is_within(other, one):
+                within.append(other)
+            elif not _are_apart(one, other):
+                spend(12 + (len(one.not_multiples) + len(other.not_multiples)) ** 2)
                 met = normal(_meet(one, other))
                 if met is not None:
                     within.append(met)
     return tuple(within)
+
+
+def _nearby(ranges: list[NumberRange]) -> Callable[[NumberRange], list[NumberRange]]:
+    """Return what finds those of some ranges that another one may meet, without a look at all of many."""
+    if len(ranges) < _FEW:
+        return lambda one: ranges
+    ranges = sorted(ranges, key=_low)
+    lows, reach = list(map(_low, ranges)), list(accumulate(map(_high, ranges), max))
+    return lambda one: ranges[bisect_left(reach, _low(one)) : bisect_right(lows, _high(one))]
+
+
+def _low(one: NumberRange) -> Fraction | float:
+    return -inf if one.low is None else one.low
+
+
+def _high(one: NumberRange) -> Fraction | float:
+    return inf if one.high is None else one.high
+
+
+def _is_within(one: NumberRange, other: NumberRange) -> bool:
+    """Say whether one range lies in another that asks for nothing but its bounds."""
+    if other.multiples or other.not_multiples or other.plain or other.integer not in (None, one.integer):
+        return False
+    low, high = other.low, other.high
+    return (
+        low is None or one.low is not None and (one.low > low or one.low == low and (one.low_open or not other.low_open))
+    ) and (
+        high is None
+        or one.high is not None and (one.high < high or one.high == high and (one.high_open or not other.high_open))
+    )
 
 
 def _points_within(

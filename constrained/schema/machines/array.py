@@ -21,7 +21,7 @@ from constrained.machine import END, Dispatch, Edges, State
 from constrained.once import once
 from constrained.schema.key_masks import bits
 from constrained.schema.machines.distinct import NOTHING_WRITTEN, Distinct, Item, Written
-from constrained.schema.machines.object import Entries, beyond, claims, empty, reads_simply
+from constrained.schema.machines.object import beyond, claims, constants_apart, empty, reads_simply
 from constrained.schema.normal.satisfiable import can_complete
 from constrained.schema.reading.document import both, located, pointer_of
 from constrained.schema.values import (
@@ -276,11 +276,14 @@ class ArrayMachine:
 
     def _ways(self, conj: Conj, progress: Progress) -> list[tuple[Conj, Progress]]:
         shape, index = self.shape, progress.length
-        entries: Entries = ((conj, progress.clauses),)
-        for number in bits(progress.clauses):
-            demands = [part.item for part in shape.clauses[number] if isinstance(part, ItemAt)
-                       and part.index == index or isinstance(part, ItemFrom) and part.index <= index]
-            entries = claims(self.values, entries, 1 << number, demands)
+        demands = {
+            1 << number: [part.item for part in shape.clauses[number] if isinstance(part, ItemAt)
+                          and part.index == index or isinstance(part, ItemFrom) and part.index <= index]
+            for number in bits(progress.clauses)
+        }
+        entries = constants_apart(self.values, conj, progress.clauses, demands)
+        for clause, demanded in demands.items():
+            entries = claims(self.values, entries, clause, demanded)
         ways = [_ItemReading(conj, (), clauses, 0) for conj, clauses in entries]
         for number, (reached, count) in enumerate(zip(progress.counts, shape.counts, strict=True)):
             spend(1 + 4 * len(ways))

@@ -40,6 +40,7 @@ from constrained.once import once
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.key_masks import KeyOrder, bits, mask_of
 from constrained.schema.machines.text import never_runs_dry, scarce_from, without_dead_ends
+from constrained.schema.normal.unions import of_conj
 from constrained.schema.reading.document import NOTHING, both, located, pointer_of
 from constrained.schema.surfaces.punctuation import Punctuation, unmarked
 from constrained.schema.values import (
@@ -96,6 +97,28 @@ class Plan(NamedTuple):
     ahead: int
     present: int
     values: dict[int, Conj]
+
+
+def constants_apart(values: MemberValues, conj: Conj, open_: int, demands: dict[int, list[Conj]]) -> Entries:
+    """Split a value by the clauses that all values but a constant meet, and take these out of `demands`.
+
+    A constant leaves its own clauses open and meets the others; clause by clause, n constants take n²/2 conjunctions.
+    """
+    own: dict[Value, tuple[Conj, int]] = {}
+    for clause, demanded in list(demands.items()):
+        constant = negation(demanded[0]) if len(demanded) == 1 and len(demanded[0]) == 1 else ALWAYS
+        value = of_conj(constant)
+        if value is not None and not isinstance(value[0], (list, dict)):
+            known = values.value(constant)
+            own[known] = own.get(known, (constant, 0))[0], own.get(known, (constant, 0))[1] | clause
+            del demands[clause]
+    if not own:
+        return ((conj, open_),)
+    spend(4 * len(own))
+    left = open_ & ~sum(clauses for _, clauses in own.values())
+    split = [(both(conj, constant), left | clauses) for constant, clauses in own.values()]
+    split.append((conj.union(*[negation(constant) for constant, _ in own.values()]), left))
+    return tuple([entry for entry in split if not empty(values, entry[0])])
 
 
 def claims(values: MemberValues, entries: Entries, clause: int, demands: list[Conj]) -> Entries:

@@ -573,11 +573,21 @@ class Busy(Exception):
 
 def scalars_of(conj: Conj) -> Scalars:
     """Return the scalars that belong to a conjunction."""
-    scalars = ALL_SCALARS
-    for signed in ordered(conj):
-        spend(1)
-        scalars = scalars & _solve(Query(signed, SCALAR))
-    return scalars
+    return _scalars(tuple(ordered(conj)))
+
+
+def _scalars(parts: tuple[SignedNode, ...]) -> Scalars:
+    """Return the scalars of a conjunction's parts: joined by halves, so that n excluded constants cost n log n, and
+    halves that begin alike, as n conditions and one more do, are joined once.
+    """
+    spend(1 + (len(parts) >> 4))
+    if len(parts) == 1:
+        return _solve(Query(parts[0], SCALAR))  # type: ignore[no-any-return]
+    memo, key = parts[0].node.document.memo, ("scalars", parts)
+    if key not in memo:
+        middle = 1 << (len(parts) - 1).bit_length() - 1
+        memo[key] = _scalars(parts[:middle]) & _scalars(parts[middle:])
+    return memo[key]  # type: ignore[no-any-return]
 
 
 def sketches_of(conj: Conj, type_: int) -> Sketches:

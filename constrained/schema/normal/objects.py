@@ -14,7 +14,8 @@ decided, the other keys are cut into disjoint cells, and the clauses simplified.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -582,7 +583,7 @@ def _simplify(
     while changed:
         changed = False
         kept: dict[Clause, None] = {}
-        spend(2 * sum(map(len, clauses)) + len(clauses) ** 2 // 8)
+        spend(2 * sum(map(len, clauses)))
         for clause in clauses:
             left = _open(clause, named, required, cells, never)
             if left is None:
@@ -593,8 +594,19 @@ def _simplify(
                 changed = True
             else:
                 kept[left] = None
-        clauses = [clause for clause in kept if not any(other < clause for other in kept)]
+        clauses = _least(kept)
     return clauses
+
+
+def _least(clauses: Collection[Clause]) -> list[Clause]:
+    """Return the clauses that hold no other one, which is looked for where its rarest obligation is met."""
+    counts = Counter(part for clause in clauses for part in clause)
+    spend(sum([count * count for count in counts.values()]) >> 3)
+    with_rarest: dict[Obligation, list[Clause]] = {}
+    for clause in clauses:
+        with_rarest.setdefault(min(clause, key=counts.__getitem__), []).append(clause)
+    return [clause for clause in clauses
+            if not any(other < clause for part in clause for other in with_rarest.get(part, ()))]
 
 
 def _open(

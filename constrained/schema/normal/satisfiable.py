@@ -48,7 +48,6 @@ from constrained.work import spend
 Ask: TypeAlias = Callable[[Conj], bool]
 Distinct: TypeAlias = Callable[[Conj, int], FewValues]
 
-_LOOKED_AT = 64  # clauses among which a search finds the one with the fewest ways
 _LARGEST_SHARING = 6  # obligations on unnamed keys that a search fits into fewer keys
 
 
@@ -82,52 +81,43 @@ class _Selection:
     keys.
     """
 
-    __slots__ = ("left", "present", "absent", "others")
+    __slots__ = ("present", "absent", "others")
 
-    def __init__(
-        self, left: tuple[Clause, ...], present: dict[str, Conj], absent: frozenset[str], others: tuple[HasOther, ...]
-    ) -> None:
-        # left: the clauses without one
-        self.left, self.present, self.absent, self.others = left, present, absent, others
+    def __init__(self, present: dict[str, Conj], absent: frozenset[str], others: tuple[HasOther, ...]) -> None:
+        self.present, self.absent, self.others = present, absent, others
 
 
 def _object_choices(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> Iterator[_Selection]:
     """Yield the consistent ways to pick an obligation from each clause; those that need no key come first.
 
     The clause with the fewest ways left is always next, and one that holds already needs none: so a contradiction is
-    met early, and what follows from the choices so far is never guessed (unit propagation).
+    met early, and what follows from the choices so far is never guessed (unit propagation).  A choice changes the ways
+    of the clauses that speak of its key, and no others.
     """
-    todo = [_Selection(shape.clauses, {key: named[key] for key in shape.required}, frozenset(), ())]
+    about: dict[object, list[Clause]] = {}
+    for clause in shape.clauses:
+        for part in clause:
+            about.setdefault(getattr(part, "key", part), []).append(clause)
+    start = _Selection({key: named[key] for key in shape.required}, frozenset(), ())
+    todo = [(start, {clause: sorted(clause, key=rank) for clause in shape.clauses}, [*shape.clauses])]
     while todo:
-        choice = todo.pop()
-        fewest: list[_Selection] | None = None
-        open_: list[Clause] = []
-        next_ = -1
-        for at, clause in enumerate(choice.left):
-            if len(open_) == _LOOKED_AT:
-                open_ += choice.left[at:]
-                break
-            spend(2 + 3 * len(clause))
-            if any(_holds(part, choice) for part in clause):
-                continue
-            if fewest is None or len(fewest) > 1:
-                ways = [
-                    grown
-                    for part in sorted(clause, key=rank)
-                    if (grown := _grown(choice, part, named, ask)) is not None
-                ]
-                if fewest is None or len(ways) < len(fewest):
-                    fewest, next_ = ways, len(open_)
-            open_.append(clause)
-            if not fewest:
-                break
-        if fewest is None:
+        choice, before, changed = todo.pop()
+        spend(1 + (len(before) >> 2))
+        ways = before.copy()
+        for clause in changed:
+            if clause in ways:
+                spend(2 + 3 * len(clause))
+                if any(_holds(part, choice) for part in clause):
+                    del ways[clause]
+                else:
+                    ways[clause] = [part for part in ways[clause] if _grown(choice, part, named, ask) is not None]
+        if not ways:
             yield choice
             continue
-        left = (*open_[:next_], *open_[next_ + 1 :])
-        for grown in reversed(fewest):
-            grown.left = left
-            todo.append(grown)
+        for part in reversed(ways.pop(min(ways, key=lambda clause: len(ways[clause])))):
+            grown = _grown(choice, part, named, ask)
+            if grown is not None:
+                todo.append((grown, ways, about[getattr(part, "key", part)]))
 
 
 def _holds(part: object, choice: _Selection) -> bool:
@@ -142,19 +132,18 @@ def _holds(part: object, choice: _Selection) -> bool:
 
 
 def _grown(choice: _Selection, part: object, named: dict[str, Conj], ask: Ask) -> _Selection | None:
-    left = choice.left
     if isinstance(part, Absent):
         absent = choice.absent | {part.key}
-        return None if part.key in choice.present else _Selection(left, choice.present, absent, choice.others)
+        return None if part.key in choice.present else _Selection(choice.present, absent, choice.others)
     if isinstance(part, (Present, HasNamed)):
         if part.key in choice.absent:
             return None
         known = choice.present.get(part.key, named[part.key])
         joined = both(known, part.value) if isinstance(part, HasNamed) else known
         present = {**choice.present, part.key: joined}
-        return _Selection(left, present, choice.absent, choice.others) if ask(joined) else None
+        return _Selection(present, choice.absent, choice.others) if ask(joined) else None
     assert isinstance(part, HasOther)
-    return _Selection(left, choice.present, choice.absent, (*choice.others, part))
+    return _Selection(choice.present, choice.absent, (*choice.others, part))
 
 
 def _fits(shape: ObjectShape, choice: _Selection, ask: Ask) -> bool:

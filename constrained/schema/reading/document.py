@@ -10,8 +10,8 @@ A `Node` is a subschema in its place: the resource that its references are relat
 that a recursive schema is a finite graph and equal conjunctions are equal sets.  Plain references are followed when the
 edge is made: no node stands for a mere ``$ref``.
 
-Dynamic scopes only list resources, each once, in the order of first entry: that is all that the override rule looks at,
-and it keeps their number finite.
+Dynamic scopes only list the resources that were the first with some dynamic anchor, in the order of entry: that is all
+that the override rule looks at, and it keeps their number small.
 
 Places in errors: who spends work does not know for which subschema; who asks does, catches what comes back, and adds
 the JSON pointer, unless there is one already, which is the inner one.
@@ -123,6 +123,12 @@ class Resource:
     anchors: dict[str, tuple[Schema, Where]] = field(default_factory=dict)
     dynamic_anchors: set[str] = field(default_factory=set)  # a subset of the names in anchors
     recursive: bool = False  # "$recursiveAnchor": true
+
+    def overrides(self, scope: Scope) -> bool:
+        """Say whether a dynamic reference can lead here that finds nothing in a scope."""
+        return any(all(name not in outer.dynamic_anchors for outer in scope) for name in self.dynamic_anchors) or (
+            self.recursive and not any(outer.recursive for outer in scope)
+        )
 
 
 class Target(NamedTuple):
@@ -486,7 +492,7 @@ class Document:
         Equal ones have one node, so that documents with all references filled in cost no more than with them: a
         conjunction of a part of a union's member and the denial of the same part of another says nothing at once.
         """
-        if self.library.dynamic and resource not in scope:
+        if self.library.dynamic and resource.overrides(scope):
             scope = (*scope, resource)
         key = (id(schema), scope) if scope else id(schema)
         known = self.nodes.get(key)
