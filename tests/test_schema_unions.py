@@ -15,7 +15,7 @@ import pytest
 from fuzz.schemas import vocabulary
 
 from constrained import Grammar, caches, compile
-from constrained.schema.machines import value as machine_value
+from constrained.schema.machines import union as machine_union
 from constrained.schema.normal import alternatives, unions
 
 WORDS = vocabulary()
@@ -129,6 +129,24 @@ SCHEMAS: dict[str, Any] = {
             for number in range(9)
         ]
     },
+}
+SCHEMAS["arrays"] = {
+    "anyOf": [
+        {
+            "type": "array",
+            "prefixItems": [{"enum": [number, f"k{number % 4}", number % 3 == 0]}, {"const": f"k{number % 3}"}],
+            "items": {"type": ["integer", "array"], "minimum": number, "maxItems": 1},
+            "minItems": number % 3,
+            "maxItems": 2 + number % 3,
+        }
+        for number in range(9)
+    ]
+}
+SCHEMAS["arrays that count"] = {
+    "anyOf": [
+        {"type": "array", "contains": {"const": number}, "maxContains": 1 + number % 2, "maxItems": 3, "minItems": 1}
+        for number in range(8)
+    ]
 }
 OPTIONS = [{}, {"surface": "python"}, {"spelling": "canonical", "whitespace": "compact"}, {"property_order": "schema"},
            {"surface": "python", "spelling": "canonical", "property_order": "schema"}]
@@ -244,9 +262,9 @@ def masks(
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_together_as_apart(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(4):
-        monkeypatch.setattr(machine_value, "MOST_APART", 2)
+        monkeypatch.setattr(machine_union, "MOST_APART", 2)
         tokens, together = masks(SCHEMAS[name], options, None, random.Random(seed))
-        monkeypatch.setattr(machine_value, "MOST_APART", 10_000)
+        monkeypatch.setattr(machine_union, "MOST_APART", 10_000)
         assert masks(SCHEMAS[name], options, tokens, random.Random(seed))[1] == together
 
 

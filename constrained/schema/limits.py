@@ -53,7 +53,6 @@ _CONDITIONAL = ("if", "then", "else")
 _FORMAT_ALONE = frozenset({"type", "format"})
 _MOST_HEAVY = 8
 _FEW_OBJECTS, _FEW_CONDITIONS, _FEW_RANGES = 40, 4, 2  # shapes of a value, conditions on one of them, sets of numbers
-LARGE_COMBINATION = 100_000  # states of patterns that are combined
 _SUSPECTS = (
     "uniqueItems",
     "oneOf",
@@ -143,7 +142,7 @@ def _is_heavy(value: Value) -> bool:
     if value.numbers and (len(value.numbers) > _FEW_RANGES or reach(value.numbers) > MANY_BITS):
         return True
     languages = [value.strings, *[language for shape in value.objects for language, _ in shape.cells]]
-    return any(size(language) >= (LARGE_PATTERN if language.plain else LARGE_COMBINATION) for language in languages)
+    return any(size(language) >= LARGE_PATTERN for language in languages)
 
 
 def _is_format(conj: Conj) -> bool:

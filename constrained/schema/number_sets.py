@@ -334,13 +334,12 @@ def _is_within(one: NumberRange, other: NumberRange) -> bool:
     """Say whether one range lies in another that asks for nothing but its bounds."""
     if other.multiples or other.not_multiples or other.plain or other.integer not in (None, one.integer):
         return False
-    low, high = other.low, other.high
-    return (
-        low is None or one.low is not None and (one.low > low or one.low == low and (one.low_open or not other.low_open))
-    ) and (
-        high is None
-        or one.high is not None and (one.high < high or one.high == high and (one.high_open or not other.high_open))
+    begins = other.low is None or one.low is not None and (
+        one.low > other.low or one.low == other.low and (one.low_open or not other.low_open)
     )
+    return begins and (other.high is None or one.high is not None and (
+        one.high < other.high or one.high == other.high and (one.high_open or not other.high_open)
+    ))
 
 
 def _points_within(

@@ -14,7 +14,7 @@ is read as one that meets them and as one that does not.  An item is offered onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
@@ -62,15 +62,16 @@ class ArrayPosition(NamedTuple):
     written: Written  # the values so far where they must be distinct
 
     def expand(self) -> Edges:
-        try:
-            return self._edges(hurried=False)
-        except LimitExceeded as error:
-            raise located(error, self.machine.place) from None
+        return self.edges()
 
     def way_out(self) -> Edges:
         """Return the edges of `State.way_out`: the bracket where it may come, else the comma or an item."""
+        return self.edges(hurried=True)
+
+    def edges(self, *, hurried: bool = False, options: list[tuple[Conj, Any]] | None = None) -> Edges:
+        """Return the edges, those of items as options where somebody asks for these."""
         try:
-            return self._edges(hurried=True)
+            return self._edges(hurried, options)
         except LimitExceeded as error:
             raise located(error, self.machine.place) from None
 
@@ -108,7 +109,7 @@ class ArrayPosition(NamedTuple):
         machine, _, _, brackets, progress, written = self
         return ArrayPosition(machine, phase, False, brackets, progress, written)
 
-    def _edges(self, *, hurried: bool) -> Edges:
+    def _edges(self, hurried: bool, options: list[tuple[Conj, Any]] | None) -> Edges:
         machine, phase, padded, kind, progress, _ = self  # all at once; one by one they are found by their names
         spend(6, machine)
         marks = machine.punctuation
@@ -121,7 +122,9 @@ class ArrayPosition(NamedTuple):
                 calls.append((marks.comma, self._tight(NEXT)))
         else:
             closes = closing and (phase == FIRST or brackets.trailing)
-            if not (hurried and closes):
+            if options is not None:
+                options += machine.options(self)
+            elif not (hurried and closes):
                 calls += machine.items(self, hurried=hurried)
         if padded and not hurried:
             assert marks.gap is not None
@@ -235,7 +238,11 @@ class ArrayMachine:
                 return []
             return self.distinct.items(at.written, at.progress.length, after, hurried=hurried)
         state = self.values.state
-        return [(state(conj), self._after(at, progress)) for conj, progress in self._options(at.progress)]
+        return [(state(conj), after) for conj, after in self.options(at)]
+
+    def options(self, at: ArrayPosition) -> list[tuple[Conj, ArrayPosition]]:
+        """Return what the next item may be where items need not be distinct, and the position behind it."""
+        return [(conj, self._after(at, progress)) for conj, progress in self._options(at.progress)]
 
     def continues(self, at: ArrayPosition) -> bool:
         """Say whether one more item may come."""

@@ -7,6 +7,8 @@ behind it, few are left.
     Union ─ key ─► Entered ─ ":" ─► DiscriminatorValue ─ text ─► Union ─ "," ─► …
                                                                   one shape left: its own `ObjectPosition`
 
+Arrays are joined in the same way (`ArrayUnion`): items that are constants tell them apart.
+
 A key that no shape names is read by each of the cells' languages; a text of two of them is read twice.
 Cost: per position, some 10 µs for each shape that is left.
 
@@ -16,13 +18,13 @@ Tested in tests/test_schema_machines.py, and by tests/fuzz/schemas.py against js
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, Quoting, State, Text
-from constrained.once import once
 from constrained.regex import NEVER, Expr, matches
 from constrained.schema.key_masks import bits, mask_of
+from constrained.schema.machines.array import ArrayMachine, ArrayPosition
 from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, ObjectPosition
 from constrained.schema.normal.unions import of_conj
 from constrained.schema.number_sets import constant, exact, number_key
@@ -38,20 +40,22 @@ if TYPE_CHECKING:
 MOST_APART = 8  # shapes; from so many on they are read together
 _FEW_TEXTS = 64  # that a tag may have
 Call: TypeAlias = tuple[State, "State | Dispatch"]
-Option: TypeAlias = tuple[Conj, ObjectPosition]
+Position: TypeAlias = ObjectPosition | ArrayPosition
+Option: TypeAlias = tuple[Conj, Position]
 
 
-def joinable(machine: ObjectMachine) -> bool:
-    """Say whether a machine may be one of a union: no set of written keys uses its cells up."""
-    return all(cell.endless for cell in machine.cells)
+def joinable(machine: ObjectMachine | ArrayMachine) -> bool:
+    """Say whether a machine may be one of a union: no set of written keys uses its cells up, and items may be equal."""
+    return machine.distinct is None if isinstance(machine, ArrayMachine) else all(
+        cell.endless for cell in machine.cells)
 
 
 class _Home:
     """What the positions of one union share."""
 
-    def __init__(self, values: Values, machines: Sequence[ObjectMachine]) -> None:
-        self.values, self.marks = values, machines[0].punctuation
-        self.names = tuple(sorted({name for machine in machines for name in machine.names}))
+    def __init__(self, values: Values, starts: Sequence[Position]) -> None:
+        self.values, self.marks = values, starts[0].machine.punctuation
+        self.names = tuple(sorted({name for start in starts for name in getattr(start.machine, "names", ())}))
         self.special = frozenset(self.names)
         self.index = {name: at for at, name in enumerate(self.names)}
         self.everything = (1 << len(self.names)) - 1
@@ -110,14 +114,41 @@ class _Home:
         return None if constant[0] is None or type(constant[0]) is bool else [(True, exact(constant[0]))]
 
 
-def union(values: Values, machines: Sequence[ObjectMachine]) -> State:
-    """Return the state behind the opening bracket of an object of one of the shapes."""
-    return joined(_Home(values, machines), [machine.start for machine in machines])
+def union(values: Values, starts: Sequence[Position]) -> list[State]:
+    """Return the states behind the opening bracket of an object, or an array, of one of some shapes."""
+    together = [start for start in starts if joinable(start.machine)] if len(starts) >= MOST_APART else []
+    apart = [start for start in starts if not together or not joinable(start.machine)]
+    return [*([joined(_Home(values, together), together)] if together else []), *apart]
 
 
-def joined(home: _Home, parts: Iterable[ObjectPosition]) -> State:
+def joined(home: _Home, parts: Iterable[Position]) -> State:
     members = tuple(dict.fromkeys(parts))
-    return members[0] if len(members) == 1 else Union(home, members)
+    if len(members) == 1:
+        return members[0]
+    return (ArrayUnion if isinstance(members[0], ArrayPosition) else Union)(home, members)  # type: ignore[arg-type]
+
+
+class ArrayUnion(NamedTuple):
+    """A position in several arrays, in the same phase; items that are constants tell them apart."""
+
+    home: _Home
+    parts: tuple[ArrayPosition, ...]
+
+    def expand(self) -> Edges:
+        options: list[Option] = []
+        ranges: dict[tuple[int, int, State], None] = {}
+        ends: dict[Call, None] = {}
+        further: dict[State, list[ArrayPosition]] = {}  # behind the same call
+        for part in self.parts:
+            edges = part.edges(options=options)
+            ranges.update(dict.fromkeys(edges.ranges))
+            for called, after in edges.calls:
+                if isinstance(after, ArrayPosition):
+                    further.setdefault(called, []).append(after)
+                else:
+                    ends[called, after] = None
+        calls = [*ends, *[(called, joined(self.home, behind)) for called, behind in further.items()]]
+        return Edges(tuple(ranges), (*calls, *(told(self.home, options).expand().calls if options else ())))
 
 
 class Union:
@@ -227,11 +258,16 @@ def _others(offers: list[tuple[ObjectPosition, int]], text: str | None) -> list[
 
 def entered(home: _Home, options: list[Option]) -> State | None:
     """Return what follows a key, None if nothing does."""
+    return Entered(home, told(home, options)) if options else None
+
+
+def told(home: _Home, options: list[Option]) -> DiscriminatorValue:
+    """Return what reads the value of one of some options."""
     spend(4 * len(options))
-    by_value: dict[Conj, list[ObjectPosition]] = {}
+    by_value: dict[Conj, list[Position]] = {}
     for conj, after in options:
         by_value.setdefault(conj, []).append(after)
-    return Entered(home, tuple([(conj, tuple(parts)) for conj, parts in by_value.items()])) if options else None
+    return DiscriminatorValue(home, tuple([(conj, tuple(parts)) for conj, parts in by_value.items()]))
 
 
 class Entered:
@@ -239,27 +275,23 @@ class Entered:
     each key.
     """
 
-    def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[ObjectPosition, ...]], ...]) -> None:
-        self._home, self._options = home, options
+    def __init__(self, home: _Home, value: DiscriminatorValue) -> None:
+        self._edges = Edges(calls=((home.marks.keys.colon, value),))
 
     def expand(self) -> Edges:
-        return Edges(calls=((self._home.marks.keys.colon, self._told),))
-
-    @once
-    def _told(self) -> State:
-        return DiscriminatorValue(self._home, self._options)
+        return self._edges
 
 
 class DiscriminatorValue:
     """A value of one of several conjunctions; a tag tells which shapes are left."""
 
-    def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[ObjectPosition, ...]], ...]) -> None:
+    def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[Position, ...]], ...]) -> None:
         self._home, self._options = home, options
 
     def expand(self) -> Edges:
         home, marks = self._home, self._home.marks
-        texts: dict[str, list[ObjectPosition]] = {}
-        numbers: dict[Any, list[ObjectPosition]] = {}
+        texts: dict[str, list[Position]] = {}
+        numbers: dict[Any, list[Position]] = {}
         calls: list[Call] = []
         for conj, parts in self._options:
             spend(4 + len(parts) // 8)
@@ -289,7 +321,7 @@ class _ShapesByText(Dispatch):
 
     refuses = False
 
-    def __init__(self, home: _Home, parts: list[list[ObjectPosition]]) -> None:
+    def __init__(self, home: _Home, parts: list[list[Position]]) -> None:
         self._home, self._parts = home, parts
 
     def after(self, label: int) -> State:
@@ -301,7 +333,7 @@ class _ShapesByNumber(Dispatch):
 
     records = True
 
-    def __init__(self, home: _Home, parts: dict[str, list[ObjectPosition]]) -> None:
+    def __init__(self, home: _Home, parts: dict[str, list[Position]]) -> None:
         self._home, self.special = home, frozenset(parts)
         self._parts = {number_key(text): part for text, part in parts.items()}
 

@@ -19,7 +19,7 @@ from constrained.regex import NEVER, Expr
 from constrained.regex.expr import LITERAL
 from constrained.schema.machines.array import ArrayMachine
 from constrained.schema.machines.object import ObjectMachine
-from constrained.schema.machines.union import MOST_APART, joinable, union
+from constrained.schema.machines.union import union
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.number_texts import number_language
 from constrained.schema.reading.document import At
@@ -122,16 +122,11 @@ class Values:
             plain: State | None = self._plain.opened(shapes[0], conj)
             if plain is not None:
                 return plain
-        machines = [ObjectMachine(self, shape, punctuation, conj) for shape in shapes]
-        together: list[ObjectMachine] = []
-        if len(machines) >= MOST_APART and punctuation is self.punctuation:
-            together = [machine for machine in machines if joinable(machine)]
-            machines = [machine for machine in machines if not joinable(machine)]
-        joined = [union(self, together)] if together else []
-        return choice([*joined, *[machine.start for machine in machines]])
+        starts = [ObjectMachine(self, shape, punctuation, conj).start for shape in shapes]
+        return choice(union(self, starts) if punctuation is self.punctuation else [*starts])
 
     def opened_array(self, shapes: tuple[ArrayShape, ...], brackets: int, conj: Conj = ALWAYS) -> State:
-        return choice([ArrayMachine(self, shape, conj).start(brackets) for shape in shapes])
+        return choice(union(self, [ArrayMachine(self, shape, conj).start(brackets) for shape in shapes]))
 
 
 @cached(4096)

@@ -366,7 +366,7 @@ class Combination:
             return ()
         members: list[Sketch] = []
         placed = [self.conjoin((beside,), sketches, node) for sketches in plain]
-        others = rivals(placed, self.certain, self.at, _tags)
+        others = rivals(placed, self.certain, self.at, _tags, self.constant)
         if self._are_open(placed, others):
             contrary = []
             for operand in operands:

@@ -15,12 +15,14 @@ Tested in tests/test_schema_unions.py: the same verdicts as one at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.schema.normal.arrays import ArraySketch
 from constrained.schema.normal.objects import ObjectSketch
 from constrained.schema.normal.plans import JoinKind, Operation, plan_of
 from constrained.schema.normal.scalars import OBJECT
+from constrained.schema.number_sets import exact
 from constrained.schema.reading.document import NOTHING, both, denials
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape
 from constrained.work import spend
@@ -75,16 +77,20 @@ _WORTH_IT = 4  # members from which on an index beats looking at all pairs
 
 def rivals(
     members: Sequence[Sequence[Any]], parts: Callable[[Any], Collection[Any]],
-    part: Callable[[Any, Any], Conj], tags: TagsOf,
+    part: Callable[[Any, Any], Conj], tags: TagsOf, constant: Callable[[Any], Any],
 ) -> list[list[int]]:
     """Return, for each member of a union, the other members that may share a value with it.
 
-    parts: the keys (or places) that all objects (or arrays) of a sketch have; part: what stands there.
+    parts: the keys (or places) that all objects (or arrays) of a sketch have; part: what stands there; constant: the
+    only value of a sketch, None if it is not plain that there is one.
     Cost: linear in the members where they are tagged; the answer is "all others" where they are not.
     """
     sketches = [sketch for member in members for sketch in member]
     if len(members) < _WORTH_IT or not sketches:
         return all_others(members)
+    if None not in map(constant, sketches):
+        spend(8 * len(sketches))
+        return _sharing([frozenset([_resembling(constant(sketch)) for sketch in member]) for member in members])
     best: list[list[int]] | None = None
     for place in parts(sketches[0]):
         spend(1 + len(sketches) // 4)
@@ -99,6 +105,21 @@ def rivals(
         if not any(best):
             break
     return _by_keys(members) if best is None else best
+
+
+_DEEPEST = 8  # levels of values that are told apart
+
+
+def _resembling(value: Any, depth: int = 0) -> Hashable:
+    """Return what is the same for all values that are equal to one, and for few others."""
+    spend(1)
+    if isinstance(value, (list, dict)) and depth > _DEEPEST:
+        return None
+    if isinstance(value, list):
+        return tuple([_resembling(one, depth + 1) for one in value])
+    if isinstance(value, dict):
+        return frozenset([(key, _resembling(one, depth + 1)) for key, one in value.items()])
+    return exact(value) if isinstance(value, (float, Decimal)) else value
 
 
 def _by_keys(members: Sequence[Sequence[Any]]) -> list[list[int]]:
