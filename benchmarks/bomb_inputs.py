@@ -10,6 +10,7 @@ A row is a line of JSON in ``tests/corpus/bombs/*.jsonl``; each file is written 
               (characters of a stream's pieces), "then": "to_lark" (printed as well)
     outcome   works, limit, unsupported, schema-error, grammar-error, vocabulary-error, nothing-allowed, rejected or
               error (none of these)
+    why       why a limit is right where one might ask for more; absent: plain
     late      why the error comes in generation, not before it; absent: it may not
     where     what the error's place contains; absent: it has none, or there is no error
     work      units of work spent when the row was last recorded (`bombs --update`); a figure to read, not a law
@@ -53,6 +54,7 @@ class Bomb:
     options: dict[str, Any] = field(default_factory=dict)
     work: int | None = None
     late: str | None = None
+    why: str | None = None
     file: str = ""
 
 
@@ -73,7 +75,8 @@ def write(bombs: list[Bomb], folder: Path = FOLDER) -> None:
 
 
 def _as_row(bomb: Bomb) -> dict[str, Any]:
-    row = {name: getattr(bomb, name) for name in ("id", "kind", "input", "options", "outcome", "where", "work", "late")}
+    names = ("id", "kind", "input", "options", "outcome", "where", "work", "late", "why")
+    row = {name: getattr(bomb, name) for name in names}
     return {name: value for name, value in row.items() if name == "input" or value not in (None, {})}
 
 

@@ -110,6 +110,7 @@ class Characters:
         negated = self.take("^")
         points: list[tuple[int, int]] = []
         while not self.take("]"):
+            spend(1)
             low = self.member(start)
             if self.peek("-") and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
                 dash = self.at
@@ -128,7 +129,6 @@ class Characters:
     def member(self, start: int) -> Ranges:
         if self.at >= len(self.text):
             self.fail("the character class is not closed", at=start, instead=r"\[ for the character")
-        spend(1)
         char = self.text[self.at]
         self.at += 1
         return self.escape(in_class=True) if char == "\\" else ((ord(char), ord(char)),)

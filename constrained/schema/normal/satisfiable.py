@@ -76,15 +76,12 @@ def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
     return _has_keys(shape, frozenset(), ask)
 
 
-class _Selection:
-    """One obligation picked from some clauses: the values of present keys, the absent keys, the obligations on other
-    keys.
-    """
+class _Selection(NamedTuple):
+    """One obligation picked from some clauses."""
 
-    __slots__ = ("present", "absent", "others")
-
-    def __init__(self, present: dict[str, Conj], absent: frozenset[str], others: tuple[HasOther, ...]) -> None:
-        self.present, self.absent, self.others = present, absent, others
+    present: dict[str, Conj]  # the values of keys
+    absent: frozenset[str]
+    others: tuple[HasOther, ...]  # obligations on other keys
 
 
 def _object_choices(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> Iterator[_Selection]:
@@ -251,17 +248,17 @@ class _Items:
     somewhere.
 
     Where the items must (not) be different, a state also carries the conjunctions of the items so far.  Positions from
-    `settled` on are alike, and an item there that no count and no wish needs can be dropped: so `longest` is long
-    enough.
+    `alike` on are alike: an item there that no count and no wish needs can be dropped, so `longest` is long enough, and
+    the first count that is still to be met may be met by the next one.
     """
 
     def __init__(self, shape: ArrayShape, bounds: Bounds, ask: Ask, distinct: Distinct) -> None:
         self.shape, self.ask, self.distinct = shape, ask, distinct
         self.least, most, self.fixed, self.wanted = bounds
-        settled = max([len(shape.prefix), self.least, *(part.index + 1 for part in self.wanted)])
-        longest = (
-            settled + sum(count.min for count in shape.counts) + len(self.wanted) + (2 if shape.unique is False else 0)
-        )
+        placed = [part.index for part in self.fixed] + [part.index for part in self.wanted]
+        self.alike = max([len(shape.prefix), *(index + 1 for index in placed)])
+        needed = sum([count.min for count in shape.counts]) + len(self.wanted) + (2 if shape.unique is False else 0)
+        longest = max(self.alike, self.least) + needed
         self.longest = longest if most is None else min(most, longest)
 
     def fit(self) -> bool:
@@ -301,7 +298,10 @@ class _Items:
                     grown.append((both(conj, count.item), (*numbers, min(number + 1, cap))))
                 grown += [(both(conj, outside), (*numbers, number)) for outside in denials(count.item)]
             ways = [way for way in grown if self.ask(way[0])]
+        due = [at for at, count in enumerate(self.shape.counts) if state.counted[at] < count.min]
         for conj, numbers in ways:
+            if position >= self.alike and due and numbers[due[0]] == state.counted[due[0]]:
+                continue
             yield from self._taken(position, conj, state, numbers, state.open, 0)
 
     def _taken(
