@@ -172,7 +172,7 @@ begins = np.unpackbits(bitmask.view(np.uint8), bitorder="little")[: large.size].
 kept, tries, masked, calls, curves = [], [], [], [], []
 for seed in range(8):
     model = Model(seed, large.size, large.size)
-    tries.append(1 / model([])[begins].sum())
+    tries.append(1 / np.exp(model([])[begins]).sum())
     both = exact.distributions(hard, model, [], max_new_tokens=MOST)
     kept.append(both.kept)
     masked.append(exact.divergence(both.conditional, both.masked))
