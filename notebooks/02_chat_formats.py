@@ -83,7 +83,8 @@ def form_of(each):
 found = [found_of(example) for example in examples()]
 forms = Counter((each.example.format, form_of(each)) for each in found if not each.example.repaired)
 names = sorted({name for name, _ in forms})
-print(f"{sum(forms.values())} examples of {len(names)} specifications")
+documents = {each.example.document for each in found}
+print(f"{sum(forms.values())} examples of {len(names)} formats, printed in {len(documents)} documents")
 for (name, form), count in sorted(forms.items()):
     print(f"{name:20}{form:12}{count}")
 figure, axis = plt.subplots(figsize=(8, 3))
