@@ -38,15 +38,15 @@ class Row(NamedTuple):
 def rows(folder: Path, conversations: int, told: Mapping[str, Any]) -> Iterator[Row]:
     """Yield what becomes of each template in a folder."""
     for path in sorted(folder.rglob("*.jinja")):
-        said, begun = told.get(path.name, {}), time.perf_counter()
+        said, begun = told.get(path.name, {}), time.process_time()
         try:
             found = derive(path, ChatFormat.load, said.get("special"), said.get("stop"), conversations)
         except ConstrainedError as error:
-            yield Row(path.name, "refused", 0, 0, error.because or error.what, time.perf_counter() - begun)
+            yield Row(path.name, "refused", 0, 0, error.because or error.what, time.process_time() - begun)
             continue
         doubts = ", ".join(what for what, _ in found.format.doubts)
         proof = found.proof
-        yield Row(path.name, "proved", proof.alike, proof.turns, doubts, time.perf_counter() - begun)
+        yield Row(path.name, "proved", proof.alike, proof.turns, doubts, time.process_time() - begun)
 
 
 def main(arguments: list[str] | None = None) -> None:

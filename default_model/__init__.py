@@ -25,7 +25,7 @@ from constrained.errors import needing
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-WIDTH = 1536  # logits; the tokenizer has fewer ids
+WIDTH = 1664  # logits; the tokenizer has fewer ids
 CONTEXT = 8192  # positions
 SPREAD = 0.125  # standard deviation of the weights: makes that of the logits about 1
 CLOSERS = frozenset("\"'}])>`\n")  # a text token with one of these may end something

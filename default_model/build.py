@@ -92,6 +92,9 @@ LATER = (
     "<|begin|>", "<|content|>", "<|flush|>", "<|calls|>", "<|tool_calls|>", "<|tool_call:begin|>", "<|tool_call:name|>",
     "<|tool_call:args|>", "<|tool_call:end|>", "<|tool_response:begin|>", "<|tool_response:name|>",
     "<|tool_response:result|>", "<|tool_response:end|>",  # Solar Open
+    "<|im:start|>", "<|im:content|>", "<|im:end|>", "<|think:start|>", "<|think:end|>", "<|tool_call:start|>",
+    "<|tool_arg:start|>", "<|tool_arg:value|>", "<|tool_arg:end|>", "<|tool_response:start|>",  # Solar Open 2
+    "<|endofsystem|>", "<|endofuser|>", "<|endofassistant|>",  # dots 3
 )  # fmt: skip
 
 # Text that is one token without being special, as in Qwen: the bytes are what a grammar sees.

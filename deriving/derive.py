@@ -358,9 +358,10 @@ def _generated(
     for message in read_messages(messages, thought_of(chat.definition)):
         if message.role == "assistant" and not message.stop:
             try:
-                text = chat.write(message, tools)
+                prompt = "" if message.thoughts and chat.definition.prompt == "think-closed" else None
+                text = chat.write(message, tools, prompt=prompt)
                 several: dict[str, Any] = {"parallel_tool_calls": True} if chat.definition.calls else {}
-                chat.validate(text, "assistant_turn", tools, strict=True, **several)
+                chat.validate(text, "assistant_turn", tools, strict=True, prompt=prompt, **several)
                 found += 1
             except ConstrainedError as error:
                 differences.append(Difference(tuple(messages), "", "", f"a turn is not generated: {said(error)}"))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
 
 _NAMES, _KEYS, _VALUES, _IDS = ("zqf", "zqg"), ("zqk", "zql"), ("zqv", "zqw"), ("zqi000001", "zqi000002")
+_AGAIN = "\0"  # where a name stands once more
 _SAID, _THOUGHT, _ASKED = "zqc", "zqt", "zqu"
 _ARGUMENTS = dict(zip(_KEYS, _VALUES, strict=True))
 _OTHERS: tuple[tuple[dict[str, Any], Any], ...] = (
@@ -53,6 +54,7 @@ class _Probing:
         names = sorted({*chat.tokens.values(), *chat.definition.markers}, key=len, reverse=True)
         self.token = re.compile("|".join([*map(pattern_of, names), r"</?[\w:｜ ]+", r"[\s\S]"]))
         self.end = ""  # what closes all calls of a turn
+        self.opens = list[str]()  # what thoughts and calls begin with
         self.several = self.definition.calls is not None
         self.kinds = self.definition.thoughts if self.definition.generates_thoughts else {}
 
@@ -103,7 +105,7 @@ class _Probing:
         before, found, behind = text.partition(_THOUGHT)
         if not found or not before.strip():
             raise self.refused(f"nothing opens the thought {kind!r}")
-        return {"open": before.strip(), "close": self.first(behind), "content": "text"}
+        return {"open": self.opened(before), "close": self.first(behind), "content": "text"}
 
     def content(self) -> dict[str, Any]:
         """Return the region of what a user sees: all that is in no other, or what stands between tokens."""
@@ -114,6 +116,9 @@ class _Probing:
         stops = [*self.chat.stop]
         opens = dict.fromkeys(before.lstrip() for before, _ in around)
         if "" in opens:
+            said = next((each for each in self.opens if self.written(Message(_SAID + each)) is not None), None)
+            if said is not None:
+                raise self.refused(f"an answer may hold {said!r}, and would end there")
             ends = "|".join(map(pattern_of, [*([self.end] if self.end else []), *stops]))
             return {"close_pattern": rf"\s*(?:{ends})", "content": "text"}
         closes = dict.fromkeys(self.first(behind) for _, behind in around if behind.strip())
@@ -195,11 +200,13 @@ class _Probing:
     def around(self, text: str, spans: list[tuple[int, int]], body: str) -> dict[str, Any]:
         """Return the anchors of calls whose arguments span these and begin with `body`; names stand before them."""
         names = [text.index(name) for name in _NAMES if name in text]
-        middles = [text[at + 3 : start] for at, (start, _) in zip(names, spans, strict=True)]
+        middles = [
+            text[at + 3 : start].replace(text[at : at + 3], _AGAIN) for at, (start, _) in zip(names, spans, strict=True)
+        ]
         pairs = [(text[spans[0][1] : names[1]], text[spans[1][1] :])] if len(names) > 1 else text[spans[0][1] :]
         opening, region = self.anchors(text[: names[0]], pairs)
         tagged = body != "{"
-        middle = _varying(middles[0].rstrip() if tagged else middles[0], middles[-1])
+        middle = _varying(middles[0].rstrip() if tagged else middles[0], middles[-1]).replace(_AGAIN, "(?P=name)")
         stops = _until(middles[0] if middles[0].strip() else body, blank=not middles[0].strip())
         return {
             "open_pattern": f"{opening}(?P<name>{stops}){middle}", **region, "repeats": True,
@@ -222,13 +229,18 @@ class _Probing:
             around, end = before.removesuffix(opening), tail.removeprefix(closing)
         if not opening.strip():
             raise self.refused("nothing but its JSON tells a call from an answer")
-        block = rf"(?:{pattern_of(around.strip())}\s*)?" if around.strip() else ""
+        self.opened(opening)
+        block = rf"(?:{pattern_of(around.strip())}\s*)?" if around.strip() not in ("", *_NAMES) else ""
         pattern = rf"\s*{block}{pattern_of(opening.lstrip())}"
         if not closing.strip():
             ends = [opening.strip(), *self.chat.stop]
             return pattern, {"close_pattern": f"(?={'|'.join(map(pattern_of, ends))})"}
         self.end = end.strip()
         return pattern, {"close": closing.rstrip()}
+
+    def opened(self, text: str) -> str:
+        self.opens.append(text.strip())
+        return self.opens[-1]
 
     def shared_end(self, one: str, other: str) -> str:
         """Return the tokens with which two texts end, from the first that opens something."""

@@ -52,7 +52,7 @@ def _written(path, text):
 def test_vocabulary_writes_a_file_that_other_commands_read(capsys, tmp_path, schema):
     out = str(tmp_path / "v")
     assert run(["vocabulary", out]) == 0
-    assert "size 1536" in capsys.readouterr().out
+    assert "size 1664" in capsys.readouterr().out
     assert run(["mask", "--schema", schema, "--prefix", "[", "--json"]) == 0
     expected = capsys.readouterr().out
     assert run(["mask", "--schema", schema, "--prefix", "[", "--json", "--tokenizer", out]) == 0

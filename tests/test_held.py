@@ -132,7 +132,7 @@ def test_vocabularies(tiny_tokenizer, tiny_model, tmp_path):
 def test_a_vocabulary_of_another_model_is_refused(tiny_model, tiny_tokenizer, tiny_vocabulary):
     other = c.Vocabulary([b"a", b"b"], stop=[], size=tiny_vocabulary.size)
     narrow = c.Vocabulary.from_tokenizer(tiny_tokenizer)
-    for vocabulary, reason in ((other, "is b'a' there"), (narrow, "the model's logits have 1,536")):
+    for vocabulary, reason in ((other, "is b'a' there"), (narrow, "the model's logits have 1,664")):
         with pytest.raises(c.VocabularyError, match=reason):
             c.generate(tiny_model, tiny_tokenizer, "?", ["a"], vocabulary=vocabulary)
     with pytest.raises(c.VocabularyError, match="not the model's"):

@@ -481,6 +481,24 @@ def test_markers_that_an_answer_quotes_are_text(name):
 
 
 @pytest.mark.parametrize("name", ChatFormat.names())
+def test_what_is_written_is_what_is_generated(name):
+    """Of a message that thinks, where the prompt closes a thought, the whole turn is written: it is one of no prompt."""
+    chat = ChatFormat.load(name)
+    if chat.definition.payload is None:
+        return
+    thinks = [dict.fromkeys([*chat.definition.thoughts][:1], "Hm.")] if chat.definition.generates_thoughts else []
+    for thoughts in ({}, *thinks):
+        message = Message("Yes.", thoughts=thoughts)
+        prompt = "" if thoughts and chat.definition.prompt == "think-closed" else None
+        try:
+            turn = chat.write(message)
+        except ConstrainedError:
+            continue
+        read = chat.parse(turn, strict=True, prompt=prompt)
+        assert (read.content, read.thoughts, read.repairs) == (message.content, message.thoughts, ())
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
 def test_every_call_is_judged_by_its_tool(name):
     """A name, a key and arguments are read inside of a call, so that none passes for complete without its tool."""
     chat = ChatFormat.load(name)

@@ -21,7 +21,7 @@ REFUSED = {
     "minimax-m3": "nested in tags",
     **dict.fromkeys(("llama-3.1", "llama-3.2", "llama-3.3"), "nothing but its JSON"),
     "llama3.1-builtin": "no calls of tools",
-    "functionary-3.2": "no token ends a text",
+    "functionary-3.2": "no token ends a text", "hyperclovax": "an answer may hold '/think'",
 }  # fmt: skip
 
 
@@ -44,9 +44,11 @@ def test_every_format_has_one_or_says_why_not():
         assert because in refused[name]
 
 
-# A format of each kind of call: JSON in tags, a list, between tokens, tags, tags with types, bare keys, channels.
+# A format of each kind of call: JSON in tags, a list, between tokens, tags, tags with types, bare keys, channels, a name
+# that stands twice.
 READ = [
     "hermes", "command-r7b", "deepseek-r1", "qwen3.5", "kimi-k3", "gemma-4", "gpt-oss", "mistral-v11", "deepseek-v4",
+    "muse-glimmer",
 ]  # fmt: skip
 TURNS = [
     Message("", [ToolCall("f", {"s": '"123" }', "i": -1, "o": {"k": [None, True]}})]), Message("So <b>.\n"),

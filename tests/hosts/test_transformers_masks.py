@@ -26,7 +26,7 @@ CASES = tomllib.loads(Path(__file__).parents[1].joinpath("corpus", "errors_trans
 
 
 def test_nothing_is_changed_in_place(run, constraint, tiny_model, tiny_tokenizer):
-    scores = torch.randn(2, 1536)
+    scores = torch.randn(2, 1664)
     ids = torch.tensor([[1, 2], [3, 4]])
     before, ids_before = scores.clone(), ids.clone()
     assert constraint.logits_processor()(ids, scores) is not scores
@@ -99,7 +99,7 @@ def test_finished_rows_take_stops_and_impossible_rows_are_left_alone(constraint,
         [[1, *ids, stop, 0], [1, *ids, stop, 5_000_000], [1, *ids[:-1], *ids[-1:], stop, stop], [1, *ids, 7, 7]]
     )
     assert rows.shape[1] == width
-    scores = torch.randn(4, 1536)
+    scores = torch.randn(4, 1664)
     processor = constraint.logits_processor(prompt_length=1)
     masked = processor(rows, scores)
     assert torch.equal(masked[3], scores[3])
@@ -226,7 +226,7 @@ def test_tensors_without_memory_are_told_and_never_written(kind, constraint):
         tensor.untyped_storage().resize_(0)
         return tensor
 
-    ids, scores = torch.zeros(1, 2, dtype=torch.long), torch.zeros(1, 1536)
+    ids, scores = torch.zeros(1, 2, dtype=torch.long), torch.zeros(1, 1664)
     bitmask = without(torch.zeros(1, constraint.vocabulary.words, dtype=torch.int32))
     with pytest.raises(c.BitmaskError):
         constraint.matcher().fill_mask(bitmask)

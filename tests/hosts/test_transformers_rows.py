@@ -100,7 +100,7 @@ def test_threads_share_a_processor(run, constraint, free):
     assert found == {prompt: run(free.logits_processor(), [prompt]) * 3 for prompt in prompts}
 
 
-def greedy(processor, ids, steps: int, vocabulary, width: int = 1536):
+def greedy(processor, ids, steps: int, vocabulary, width: int = 1664):
     """Return what a host with its own loop would write, from fixed random logits."""
     generator = torch.Generator().manual_seed(3)
     for _ in range(steps):
