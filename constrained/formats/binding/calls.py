@@ -73,7 +73,8 @@ from constrained.regex import complement, intersect, is_empty, matches, parse_py
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.by_content import content
 from constrained.schema.key_masks import mask_of
-from constrained.schema.normal.quick import surely_compilable, without_notes
+from constrained.schema.normal.quick import surely_compilable
+from constrained.schema.reading.keywords import without_notes
 from constrained.schema.reading.notes import Note
 from constrained.schema.surfaces.punctuation import LONGEST_GAP, Token, json, spelled, unmarked
 from constrained.schema.surfaces.tags import (

@@ -11,24 +11,35 @@ Bounds: `alternatives.MOST_ALTERNATIVES` shapes per conjunction; beyond it Unsup
 
 from __future__ import annotations
 
+from functools import cache
+
 from constrained.errors import LimitExceeded
-from constrained.regex import NEVER
+from constrained.regex import ANY_TEXT, NEVER
 from constrained.schema.normal import arrays, objects
 from constrained.schema.normal.alternatives import scalars_of, sketches_of
 from constrained.schema.normal.arrays import Never
 from constrained.schema.normal.counts import FewValues, values_below
-from constrained.schema.normal.plans import plan_of
+from constrained.schema.normal.plans import mere_types, plan_of
 from constrained.schema.normal.quick import surely_satisfiable
 from constrained.schema.normal.satisfiable import Ask, is_live_array, is_live_object
-from constrained.schema.normal.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR
+from constrained.schema.normal.scalars import ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
 from constrained.schema.reading.document import NOTHING, Document, located, ordered, pointer_of
-from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
+from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
-ANYTHING = Value(
-    True, ALL_SCALARS.booleans, ALL_SCALARS.numbers, ALL_SCALARS.strings.expr(), (ArrayShape(),),
-    (ObjectShape(cells=((ALL_SCALARS.strings.expr(), frozenset()),)),),
-)
+
+@cache
+def _of_types(types: int) -> Value:
+    """Return all values of some types."""
+    scalars = of_types(types & SCALAR)
+    return Value(
+        scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr() if scalars.strings else NEVER,
+        (ArrayShape(),) if types & ARRAY else (),
+        (ObjectShape(cells=((ANY_TEXT, ALWAYS),)),) if types & OBJECT else (),
+    )
+
+
+ANYTHING = _of_types(EVERY_TYPE)
 NO_VALUE = Value()
 (_nothing,) = NOTHING  # in a document of its own, where it is looked up as all others are
 _nothing.node.document.memo[NOTHING] = NO_VALUE
@@ -87,11 +98,17 @@ def _raw(conj: Conj) -> Value:
 
 
 def _raw_anew(conj: Conj) -> Value:
-    spend(18)
-    types = EVERY_TYPE
+    types, mere = EVERY_TYPE, True
     for signed in conj:
         if signed.positive:
-            types &= plan_of(signed.node).types
+            plan = plan_of(signed.node)
+            types &= plan.types
+            mere = mere and plan is mere_types(plan.types)
+        else:
+            mere = False
+    spend(2 if mere else 18)
+    if mere:
+        return _of_types(types)
     scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
     return Value(
         scalars.null,

@@ -200,7 +200,7 @@ class SortedKeywords:
 
 
 @cache
-def _of_types(types: int) -> SortedKeywords:
+def mere_types(types: int) -> SortedKeywords:
     """Return what stands for schemas that say no more than their types: most are such, and share it."""
     return SortedKeywords(types)
 
@@ -223,7 +223,7 @@ def plan_of(node: Node) -> SortedKeywords:
 def _sort(node: Node) -> SortedKeywords:
     schema = node.schema
     if isinstance(schema, bool):
-        return _of_types(EVERY_TYPE if schema else 0)
+        return mere_types(EVERY_TYPE if schema else 0)
     dialect = node.resource.dialect
     table: dict[str, tuple[int, Any]] = dialect.tables.get("by type") or _table(dialect)
     if dialect.reference_stands_alone and "$ref" in schema:
@@ -260,7 +260,8 @@ def _sort(node: Node) -> SortedKeywords:
         if keyword == "dependencies":
             operations += tuple(dependent_schemas(value, node, keyword))
     if not (operations or unevaluated or names) and parts == _NO_PARTS:
-        return _of_types(types)
+        plain = dialect.plain_integers and types & NUMBER == INTEGER  # see `own_scalars`
+        return SortedKeywords(types) if plain else mere_types(types)
     plain = not operations and not unevaluated
     return SortedKeywords(types, parts[0], parts[1], parts[2], operations, names, unevaluated, plain)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from constrained.schema.reading.document import Target
-from constrained.schema.reading.keywords import OTHER_KEYS, TYPES, named
+from constrained.schema.reading.keywords import NOTES, OTHER_KEYS, TYPES, named
 from constrained.schema.strings.sets import is_spelled
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -36,7 +36,6 @@ _RANGE = frozenset({"minimum", "maximum"})
 _DEEPEST = 6  # required values inside required values
 
 MAX_DEPTH = 8  # of schemas that nobody has read
-NOTES = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
 _ANY_OF_ALONE = NOTES | {"anyOf"}
 _MOST_LOOKED_AT = 3  # alternatives
 _TYPES = frozenset(TYPES)
@@ -89,15 +88,6 @@ def _has_required(schema: Schema, targets: Targets, depth: int) -> bool:
         if not is_spelled(key) or not surely_satisfiable(properties.get(key, others), targets, depth):
             return False
     return True
-
-
-def without_notes(schema: Schema) -> Schema:
-    """Return a plain schema without the words that are for people; those of its parts stay.
-
-    >>> without_notes({"type": "string", "description": "A city."})
-    {'type': 'string'}
-    """
-    return schema if NOTES.isdisjoint(schema) else {key: schema[key] for key in schema if key not in NOTES}
 
 
 def surely_compilable(schema: object, depth: int = MAX_DEPTH) -> bool:

@@ -42,6 +42,7 @@ from constrained.schema.reading.keywords import (
     Dialect,
     by_uri,
     of_metaschema,
+    without_notes,
 )
 from constrained.schema.values import (
     ALWAYS,
@@ -462,7 +463,7 @@ class Document:
         self.lock = _Lock()
         unlocked_at_fork(self)
         self.nodes: dict[int | tuple[int, Scope], Node] = {}  # by id of the schema, and scope where there is one
-        self.alike: dict[tuple[bytes, Resource, Scope], Node] = {}  # by content
+        self.alike: dict[object, Node] = {}  # by content, of small ones
         self.followed: dict[Node, Conj] = {}
         self._constants: dict[object, Node] = {}
         self._unions: dict[frozenset[Conj], Node] = {}
@@ -489,18 +490,18 @@ class Document:
     def node(self, schema: Schema, resource: Resource, scope: Scope, where: Where) -> Node:
         """Return the node of a subschema; the first place where it, or an equal one, is met names it in messages.
 
-        Equal ones have one node, so that documents with all references filled in cost no more than with them: a
-        conjunction of a part of a union's member and the denial of the same part of another says nothing at once.
+        Equal ones have one node, whatever they tell people, so that documents with all references filled in cost no
+        more than with them: a conjunction of a part of a union's member and the denial of the same part of another says
+        nothing at once.
         """
         if self.library.dynamic and resource.overrides(scope):
             scope = (*scope, resource)
         key = (id(schema), scope) if scope else id(schema)
         known = self.nodes.get(key)
         if known is None:
-            name = content(schema, most=_MOST_ALIKE)
-            known = Node(self, schema, resource, scope, where)
-            if name is not None and len(name) <= _LONGEST_ALIKE:
-                known = self.alike.setdefault((name, resource, scope), known)
+            name = content(schema if isinstance(schema, bool) else without_notes(schema), most=_MOST_ALIKE)
+            alike = (name, resource, scope) if name is not None and len(name) <= _LONGEST_ALIKE else key
+            known = self.alike.get(alike) or self.alike.setdefault(alike, Node(self, schema, resource, scope, where))
             self.nodes[key] = known
         return known
 

@@ -254,8 +254,18 @@ def named(says: Callable[[Keyword], bool]) -> frozenset[str]:
     return frozenset(keyword.name for keyword in KEYWORDS if says(keyword))
 
 
+NOTES = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})  # for people
 REFERRING = tuple(sorted(named(lambda keyword: keyword.refers), key=len))
 OTHER_KEYS = named(lambda keyword: keyword.rest and keyword.about == "object")  # `additionalProperties` and its like
+
+
+def without_notes(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema without the words that are for people; those of its parts stay.
+
+    >>> without_notes({"type": "string", "description": "A city."})
+    {'type': 'string'}
+    """
+    return schema if NOTES.isdisjoint(schema) else {key: schema[key] for key in schema if key not in NOTES}
 
 
 def applying(*ways: Applies, holds: Holds | None = None) -> tuple[str, ...]:
