@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import unquote
@@ -29,7 +29,17 @@ from constrained.schema.reading.document import (
     pointer,
     split_fragment,
 )
-from constrained.schema.reading.keywords import DRAFTS, REFERRING, Dialect, Holds, OfKind, named
+from constrained.schema.reading.keywords import (
+    DRAFTS,
+    REFERRING,
+    TYPES,
+    Applies,
+    Dialect,
+    Holds,
+    OfKind,
+    applying,
+    named,
+)
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
@@ -39,6 +49,7 @@ from constrained.work import spend
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _RISKY = named(lambda keyword: keyword.risky)
 _SPECIAL = _NAMING.union(_RISKY, REFERRING)
+_UNIONS = applying(Applies.AS_BRANCH)
 _PORTION = 200  # units that are spent at once
 _PATTERNS = ("pattern", "patternProperties")
 _REQUIRING = ("dependentRequired", "dependencies")
@@ -72,6 +83,8 @@ def check(library: Library, resource: Resource) -> None:
         library.targets[id(reference.schema), reference.keyword] = target
         if target.dynamic is not None:
             library.dynamic = True
+        if type(target.schema) is dict and "$ref" in target.schema:  # perhaps it leads back
+            library.risky.append(reference.schema)
         if id(target.schema) not in library.outer:
             _survey(library, target.schema, target.resource, target.where)
 
@@ -97,8 +110,21 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
         entries: Iterable[tuple[str, Any]] = schema.items()
         if not _SPECIAL.isdisjoint(schema):
             resource, entries = _entered(library, schema, resource, where)
+        dialect, holder = resource.dialect, id(schema)
+        forms: dict[str, _Form] = dialect.tables.get("forms") or _forms_of(dialect)
         for keyword, value in entries:
-            todo += _checked(library, schema, keyword, value, resource, where)
+            form = forms.get(keyword)
+            if form is None:
+                if keyword not in ANNOTATIONS:
+                    library.unknown.append((keyword, where, dialect))
+                continue
+            kinds, fits, holds, looked_at = form
+            if type(value) not in kinds and not fits(value):
+                raise _misfit(keyword, value, dialect, where)
+            if looked_at:
+                _check_value(library, schema, keyword, where, dialect)
+            if holds:
+                todo += _subschemas(holds, keyword, value, resource, where, holder)
     spend(work)
 
 
@@ -107,42 +133,34 @@ def _refuse(where: Where) -> NoReturn:
     raise SchemaError("not a schema", where=pointer(where), because=because, instead="true, for any value")
 
 
-def _checked(
-    library: Library, schema: dict[str, Any], keyword: str, value: Any, resource: Resource, where: Where
-) -> Sequence[_Below]:
-    """Check a keyword of a schema; return the subschemas in its value."""
-    dialect = resource.dialect
-    forms: dict[str, _Form] = dialect.tables.get("forms") or _forms_of(dialect)
-    form = forms.get(keyword)
-    if form is None:
-        if keyword not in ANNOTATIONS:
-            library.unknown.append((keyword, where, dialect))
-        return ()
-    kinds, fits, holds, looked_at = form
-    if type(value) not in kinds and not fits(value):
-        raise _misfit(keyword, value, dialect, where)
-    if looked_at:
-        _check_value(library, schema, keyword, where, dialect)
-    return _subschemas(holds, keyword, value, resource, where, id(schema)) if holds else ()
-
-
 def _entered(
     library: Library, schema: dict[str, Any], resource: Resource, where: Where
 ) -> tuple[Resource, Iterable[tuple[str, Any]]]:
     """Note the names, references and combinations of a schema; return its resource, and the keywords that count."""
     if not _NAMING.isdisjoint(schema):
         resource = library.enter(schema, resource, where)
-    if not _RISKY.isdisjoint(schema):
+    if not _RISKY.isdisjoint(schema) and not _is_union_of_types(schema):
         library.risky.append(schema)
     entries: Iterable[tuple[str, Any]] = schema.items()
     for keyword in REFERRING:
         if keyword in schema and keyword in resource.dialect.rules:
             library.references.append(Reference(schema, keyword, resource, where))
-            if len(schema) > 1 or keyword != "$ref":  # combined with others, perhaps with itself
+            if not resource.dialect.only_refers(schema):  # combined with others
                 library.risky.append(schema)
             if resource.dialect.reference_stands_alone:
                 entries = [(name, schema[name]) for name in ("$ref", "definitions") if name in schema]
     return resource, entries
+
+
+def _is_union_of_types(schema: dict[str, Any]) -> bool:
+    """Say whether a schema combines nothing but members of different types, so that it has one alternative of each."""
+    (keyword, *others) = _RISKY.intersection(schema)
+    members = schema[keyword]
+    if others or keyword not in _UNIONS or type(members) is not list or len(members) > len(TYPES):
+        return False
+    types = [part["type"] if type(part) is dict and _SPECIAL.isdisjoint(part) and type(part.get("type")) is str else ""
+             for part in members]
+    return len({*types}) == len(types) and "" not in types and not {"integer", "number"}.issubset(types)
 
 
 def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: Where, dialect: Dialect) -> None:

@@ -348,7 +348,6 @@ def _kind(value: object) -> str:
 
 Scope: TypeAlias = tuple[Resource, ...]
 Step = TypeVar("Step", str, int)
-_REF = frozenset({"$ref"})
 
 
 serials = count()
@@ -515,10 +514,7 @@ class Document:
             conj = self.followed.get(node)
             if conj is not None:
                 break
-            dialect = node.resource.dialect
-            if not dialect.reference_stands_alone and not dialect.rules.keys().isdisjoint(node.schema.keys() - _REF):
-                break
-            if "$ref" not in dialect.rules:
+            if not node.resource.dialect.only_refers(node.schema):
                 break
             if node in seen:
                 raise SchemaError(
