@@ -29,7 +29,7 @@ import importlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Optional, Union
 
 from constrained.errors import LimitExceeded, SchemaError, shown
@@ -65,6 +65,7 @@ class Tool:
     name: str
     description: str
     parameters: Schema
+    plain: bool = field(default=False, repr=False, compare=False)  # `surely_compilable` says so of its schema
 
     def enveloped(self) -> Schema:
         """Return the definition as OpenAI's chat completions have it."""
@@ -184,8 +185,17 @@ def _read_tool(definition: object, index: int) -> Tool:
     where = f"tool {name[:100]!r}"
     if not function.keys() <= _KNOWN:
         raise _unknown_key(function, _KNOWN, where)
-    description = function.get("description")
-    return Tool(name, description if isinstance(description, str) else "", read_parameters(function, where))
+    return _described(name, function, function, where)
+
+
+def _described(name: str, described: Mapping[str, Any], function: Mapping[str, Any], where: str) -> Tool:
+    """Return a tool with the description of a definition, and the parameters of the same or another one."""
+    description, given = described.get("description"), [key for key in function if key in PARAMETERS]
+    schema = function[given[0]] if len(given) == 1 and given[0] != "params" else None
+    plain = type(schema) is dict and schema.get("type") == "object" and "properties" in schema
+    plain = plain and surely_compilable(schema)  # nearly all are, and nothing of them is changed or refused
+    parameters = {**schema} if plain and schema else read_parameters(function, where)
+    return Tool(name, description if isinstance(description, str) else "", parameters, plain)
 
 
 def _unknown_key(definition: Mapping[str, Any], known: frozenset[str], where: str) -> SchemaError:
@@ -208,12 +218,9 @@ def _from_class(kind: type, index: int) -> Tool:
 
 def _from_titled(schema: Mapping[str, Any]) -> Tool:
     """LangChain: the schema of a class, whose title is the tool's name."""
-    name, description = schema["title"], schema.get("description")
+    name = schema["title"]
     parameters = {key: value for key, value in schema.items() if key not in ("title", "description")}
-    where = f"tool {name[:100]!r}"
-    return Tool(
-        name, description if isinstance(description, str) else "", read_parameters({"parameters": parameters}, where)
-    )
+    return _described(name, schema, {"parameters": parameters}, f"tool {name[:100]!r}")
 
 
 # -- parameters --------------------------------------------------------------------------------------------------------
@@ -241,8 +248,6 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
     schema = function[given[0]] if given else None
     if schema is None or isinstance(schema, Mapping) and not schema:
         return {"type": "object", "properties": {}}
-    if type(schema) is dict and schema.get("type") == "object" and "properties" in schema and surely_compilable(schema):
-        return dict(schema)  # nearly all are like this, and none of what follows changes or refuses it
     schema = dict(mapping(schema, f"{where} #"))
     if schema.keys() == {"json"}:
         schema = dict(mapping(schema["json"], f"{where} #/json"))

@@ -452,7 +452,7 @@ def _bind_tools(
         names = [spelled[tool.name] for tool in tools]
         schemas = [dict(sorted_properties(tool.parameters)) if payload.sorts else tool.parameters for tool in tools]
         machines = [
-            Arguments(schema, options, f"tool {tool.name!r}", early, unread)
+            Arguments(schema, options, f"tool {tool.name!r}", early, unread, plain=tool.plain)
             for schema, tool in zip(schemas, tools, strict=True)
         ]
     if definition.calls is not None and definition.calls.all is not None:

@@ -260,7 +260,7 @@ class Arguments:
     `schema.embed`.
 
     early: what reads their parts, where they are written before the tool's name and those of many tools are read side
-    by side.  unread: what readers of the format cannot take, for `notes`.
+    by side.  unread: what readers of the format cannot take, for `notes`.  plain: `surely_compilable` is known to hold.
 
     markers, specials: the parts of what stands around arguments that some tokenizers have as tokens, and the token that
     stands around strings.  widened: what was left out of the language's limits; nothing, for a plain schema.
@@ -272,14 +272,16 @@ class Arguments:
 
     def __init__(
         self, schema: Mapping[str, Any], options: Mapping[str, Any], tool: str = "any tool", early: Parts | None = None,
-        unread: tuple[Note, ...] = (),
+        unread: tuple[Note, ...] = (), *, plain: bool = False,
     ) -> None:
         surface, tags, quote = options["surface"], options.get("tags"), options.get("quote")
         schema, self._left_out = carried(schema, surface, tool) if surface in _REASONS else (schema, ())
+        plain = plain and not self._left_out
         self._early, self._schema, self._options = early, schema, options
         self.markers = _NONE if tags is None else frozenset(tags.markers)
         self.specials = _NONE if quote is None else frozenset({quote})
-        self._plain = (surface not in _WRITABLE or _WRITABLE[surface](schema, options)) and surely_compilable(schema)
+        writable = surface not in _WRITABLE or _WRITABLE[surface](schema, options)
+        self._plain = writable and (plain or surely_compilable(schema))
         try:
             self._made: EmbeddedSchema | None = None if self._plain else embed(schema, **options)
         except SchemaError as error:
