@@ -32,6 +32,8 @@ from constrained.rendering.render import render
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, Rejected, said_by, shown
 from constrained.formats.message import Message
+from constrained.formats.pairs import shipped_names
+from constrained.grammar.lark import shipped_folder
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
@@ -103,12 +105,21 @@ class Seen(NamedTuple):
     format: str | None = None  # that its configuration names, as ``chat_format``; its template is told one as `format`
 
 
-def format_of(seen: Seen, folder: Path, differs: Callable[[str], str]) -> str:
+def recognised(tokenizer: Any, load: Callable[[str], ChatFormat]) -> ChatFormat:
+    """Return the format of a tokenizer, as `ChatFormat.for_tokenizer` says."""
+    seen = look(tokenizer)
+    if seen.format in shipped_names():
+        return load(seen.format)
+    template = printer_of(tokenizer, seen)
+    return load(_format_of(seen, lambda name: "" if template is None else compared(load(name), template).differs))
+
+
+def _format_of(seen: Seen, differs: Callable[[str], str]) -> str:
     """Return the name of the format; differs: where the template and a format of this name differ, "" if nowhere.
 
     Raises: GrammarError: it cannot be told.
     """
-    rows = _rows(folder)
+    rows = _rows()
     if seen.version is not None:
         found, by = (
             [name for name, row in rows.items() if seen.version in row.get("versions", ())],
@@ -157,9 +168,9 @@ def _holds(seen: Collection[str] | str, row: Mapping[str, Any], present: str, ab
     )
 
 
-@lru_cache(maxsize=4)
-def _rows(folder: Path) -> dict[str, Any]:
-    return tomllib.loads((folder / "recognise.toml").read_text(encoding="utf-8"))
+@lru_cache(maxsize=1)
+def _rows() -> dict[str, Any]:
+    return tomllib.loads((shipped_folder() / "recognise.toml").read_text(encoding="utf-8"))
 
 
 def look(tokenizer: Any) -> Seen:

@@ -20,6 +20,7 @@ from itertools import chain
 from typing import Any
 
 from constrained.rendering.conversation import answered_by
+from constrained.rendering.turn import fits, made_id
 
 from constrained.errors import ConstrainedError, shown
 from constrained.formats.binding.bind import id_slot
@@ -28,7 +29,6 @@ from constrained.formats.definition import Definition
 from constrained.formats.message import RESULTS, Message, ToolCall, Worded, pieces_of
 from constrained.formats.payload import Fault
 from constrained.formats.payload.tagged import json_of
-from constrained.formats.writing import fits, made_id
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from constrained.rendering.conversation import (
 )
 from constrained.rendering.given import OPENED, fitted, read_messages, thought_of, ways
 from constrained.rendering.tool_prompt import told_of_tools
+from constrained.rendering.turn import is_json_answer
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, LimitExceeded, VocabularyError, shown
@@ -42,7 +43,6 @@ from constrained.formats.read.question import Question, ask
 from constrained.formats.read.reading import Reading, Terms, judged, messages_of, told
 from constrained.formats.read.simulation import Simulation, marks_of
 from constrained.formats.tools import read_tools
-from constrained.formats.writing import is_json_answer
 from constrained.schema.by_content import content
 from constrained.work import MAX_WORK, metered, spend, working_on
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from constrained.rendering.turn import derive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from constrained.formats.binding.request import read_options
 from constrained.formats.pairs import lowered
 from constrained.formats.read.inputs import split_ids, split_text
 from constrained.formats.read.reading import deviation
-from constrained.formats.writing import derive
 from constrained.grammar import Embedded, Literal, Pattern, Ref
 from constrained.schema import embed
 from constrained.schema.normal.quick import surely_compilable
@@ -350,7 +350,7 @@ def test_a_damaged_turn_is_read_or_rejected(pair, data):
 
 
 def test_left_recursion_reaches_a_bound(monkeypatch):
-    monkeypatch.setattr("constrained.formats.writing.MAX_STEPS", 1000)
+    monkeypatch.setattr("constrained.rendering.turn.MAX_STEPS", 1000)
     rules = {"a": ((Ref("a"), Literal("x")), (Literal("x"),))}
     with pytest.raises(LimitExceeded, match="left-recursive"):
         derive(rules, "a", 0, lambda symbol, place: None if isinstance(symbol, Ref) else [], lambda place: False)

@@ -358,7 +358,7 @@ def test_a_single_call_as_it_is_generated_is_read_strictly(name):
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_every_format_has_a_canonical_call(name):
     chat = ChatFormat.load(name)
-    assert ENTRY in with_start_rule(chat.generic, chat.definition, "tool_call", "call_text").rules
+    assert ENTRY in with_start_rule(chat.generic, chat.definition, "tool_call").rules
 
 
 LEFT_RECURSIVE = ['start: a "x"\na: start | "y"', 'start: b? start2\nstart2: start "x" | "y"\nb: "z"']
@@ -583,3 +583,15 @@ def test_a_user_may_write_the_tags_of_calls():
     text = chat.render_text([{"role": "user", "content": said}])
     chat.validate(text, strict=True)
     assert chat.parse(text, kind="conversation")[0].content == said
+
+
+def test_tools_that_the_caller_changes_are_other_tools():
+    chat, turn = ChatFormat.load("hermes"), '<tool_call>\n{"name": "f", "arguments": {"a": "x"}}\n</tool_call><|im_end|>'
+    tools = [json.loads(json.dumps(TOOL))]
+    for _ in range(3):  # what comes twice is kept
+        assert chat.parse(turn, tools).tool_calls
+    tools[0]["parameters"]["properties"]["a"]["type"] = "number"
+    with pytest.raises(Rejected, match="schema #/properties/a/type"):
+        chat.parse(turn, tools)
+    tools[0]["parameters"]["properties"]["a"]["type"] = "string"
+    assert chat.parse(turn, tools).tool_calls

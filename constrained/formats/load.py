@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.errors import ConstrainedError, GrammarError, said_by, shown
-from constrained.formats.binding.bind import Frame, bind, leading_thought, shape, under
+from constrained.formats.binding.bind import Frame, bind, leading_thought
 from constrained.formats.binding.request import make_request, resolve_builtin_tools
-from constrained.formats.binding.rules import after_prompt
-from constrained.formats.definition import ENTRY, Definition
+from constrained.formats.definition import Definition
 from constrained.formats.message import Message, ToolCall
 from constrained.formats.pairs import known, nearest, read_pair, respelled, shipped_names
 from constrained.grammar import Grammar
 from constrained.grammar.lark import shipped_folder
 from constrained.python_types import is_python_type, schema_of
 from constrained.schema.by_content import Recent, content, values_of
-from constrained.work import metered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,15 +74,14 @@ class ChatFormat:
                 because="it is neither a name nor a path",
                 instead="ChatFormat.names() lists all",
             )
-        name = known(str(name_or_path), shipped_folder(), cls.names())
+        name = known(str(name_or_path))
         if name is not None:
             return _shipped(name)
         path = Path(name_or_path)
         if path.suffix not in (".toml", ".lark"):
-            near = nearest(str(name_or_path), shipped_folder(), cls.names())
-            raise GrammarError(
-                f"unknown format {shown(str(name_or_path), 200)}",
-                instead=f"{', '.join(near)}; 'constrained formats' lists all; or the path of a .toml file")
+            near = ", ".join(nearest(str(name_or_path)))
+            instead = f"{near}; 'constrained formats' lists all; or the path of a .toml file"
+            raise GrammarError(f"unknown format {shown(str(name_or_path), 200)}", instead=instead)
         return _read(path.with_suffix(".toml"))
 
     @classmethod
@@ -96,17 +93,9 @@ class ChatFormat:
 
         Raises: GrammarError: it cannot be told, or could be several; the message says which, or where they differ.
         """
-        from constrained.deriving.recognise import compared, format_of, look, printer_of
+        from constrained.deriving.recognise import recognised
 
-        seen = look(tokenizer)
-        if seen.format in cls.names():
-            return cls.load(seen.format)
-        template = printer_of(tokenizer, seen)
-
-        def differs(name: str) -> str:
-            return "" if template is None else compared(cls.load(name), template).differs
-
-        return cls.load(format_of(seen, shipped_folder(), differs))
+        return recognised(tokenizer, cls.load)
 
     @classmethod
     def from_template(cls, given: Any, special: Any = None, stop: Any = None) -> ChatFormat:
@@ -394,10 +383,11 @@ class ChatFormat:
 
     def with_start_rule(self, kind: str) -> ChatFormat:
         """Return the format whose turn is the canonical text of a kind."""
-        from constrained.formats.read.reading import canonical
+        from constrained.formats.read.reading import with_start_rule
 
         if kind not in self._entered:
-            self._entered[kind] = canonical(self, kind)
+            generic = with_start_rule(self.generic, self.definition, kind)
+            self._entered[kind] = ChatFormat(self.name, self.definition, generic)
         return self._entered[kind]
 
     @cached_property
@@ -486,32 +476,14 @@ class ChatFormat:
 
         Raises: ConstrainedError: the format has no such turn.
         """
-        from constrained.formats.writing import is_json_answer, write_turn
+        from constrained.rendering.turn import write
 
-        if self.definition.calls and not {"max_calls", "parallel_tool_calls"} & options.keys():
-            options["parallel_tool_calls"] = True  # a message has as many calls as it has
-        asked = {key: value for key, value in options.items() if key not in _SPELLING}
-        request = make_request(self.definition, tools, **{"preface": True, **asked})
-        begun, reasoning = request.prompt, self.definition.reasoning
-        if options.get("prompt") is None and begun and isinstance(message, Message) and reasoning is not None:
-            if begun == reasoning.closed:
-                begun = "" if message.thoughts else begun
-            elif not message.thoughts:  # which the turn closes at once
-                message = replace(message, thoughts={next(iter(self.definition.thoughts)): ""})
-        with metered():
-            definition = under(self.definition, request.options)
-            rules = shape(self.generic, definition, request)
-            if begun:
-                rules = after_prompt(rules, ENTRY, begun, (*definition.tokens.values(), *definition.markers))
-            return write_turn(rules, definition, message, request.tools, lambda text: is_json_answer(self, text, tools))
+        return write(self, message, tools, options)
 
     def write_call(self, name: str, arguments: Mapping[str, Any], tools: object = None, **options: Any) -> str:
         """Return the canonical text of a turn that is one call and nothing else."""
         given = dict(arguments) if isinstance(arguments, Mapping) else arguments
         return self.write(Message("", [ToolCall(name, given)]), tools, **options)
-
-
-_SPELLING = ("whitespace", "property_order", "closed", "unsupported")  # of arguments: a canonical text has one
 
 
 @lru_cache(maxsize=64)

@@ -21,7 +21,7 @@ import pickle
 import re
 import tomllib
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -163,35 +163,31 @@ def _held(folder: Path) -> Mapping[Key, bytes]:
 MOST_NEAR = 5  # names that an error offers
 
 
-def known(name: str, folder: Path, names: Collection[str]) -> str | None:
+def known(name: str) -> str | None:
     """Return the format that a name stands for, None if there is none.
 
-    >>> known("QWEN_2.5", Path("nowhere"), ["qwen2.5"])
+    >>> known("QWEN_2.5")
     'qwen2.5'
     """
-    return name if name in names else _table(folder, tuple(names)).get(_bare(name))
+    return name if name in shipped_names() else _names().get(_bare(name))
 
 
-def nearest(name: str, folder: Path, names: Collection[str]) -> list[str]:
+def nearest(name: str) -> list[str]:
     """Return the names that are most like a name that nobody knows, at least one."""
-    table = _table(folder, tuple(names))
-    return (
-        list(dict.fromkeys(table[near] for near in get_close_matches(_bare(name), table, MOST_NEAR, 0.3)))
-        or sorted(names)[:MOST_NEAR]
-    )
+    near = get_close_matches(_bare(name), _names(), MOST_NEAR, 0.3)
+    return list(dict.fromkeys(_names()[bare] for bare in near)) or sorted(shipped_names())[:MOST_NEAR]
 
 
 def _bare(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).lower()
 
 
-@lru_cache(maxsize=4)
-def _table(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
+@lru_cache(maxsize=1)
+def _names() -> dict[str, str]:
     """Return the formats by the letters and digits of all their names."""
-    path = folder / "aliases.toml"
-    listed = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    table = {_bare(alias): name for name, aliases in listed.items() if name in names for alias in aliases}
-    return table | {_bare(name): name for name in names}
+    listed = tomllib.loads((shipped_folder() / "aliases.toml").read_text(encoding="utf-8"))
+    table = {_bare(alias): name for name, aliases in listed.items() for alias in aliases}
+    return table | {_bare(name): name for name in shipped_names()}
 
 
 # -- the definition against the grammar --------------------------------------------------------------------------------

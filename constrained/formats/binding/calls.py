@@ -712,11 +712,13 @@ class NameLast:
         return NameLast([machine.with_specials(specials) for machine in self.machines], self.texts, specials)
 
     def state(self) -> State:
-        return self._start
+        """Return the start state, which is the machine itself."""
+        return self
 
-    @once
-    def _start(self) -> State:
-        return Start(self)
+    def expand(self) -> Edges:
+        in_sight, others = self.ways()
+        ranges = ((ord("{"), ord("{"), Opened(tuple(in_sight))),) if in_sight else ()
+        return Edges(ranges=ranges, calls=tuple(others))
 
     def ways(self) -> tuple[list[tuple[UnreadObject, State]], list[Way]]:
         """Return the ways of the tools whose keys are in sight, from behind the bracket, and those of all others."""
@@ -742,20 +744,6 @@ class NameLast:
         """A name of the content, the same in any process."""
         shown = self.texts, [machine.fingerprint for machine in self.machines], sorted(self._written)
         return hashlib.sha256(repr(shown).encode()).hexdigest()
-
-
-class Start:
-    """The start of the calls; compared by identity."""
-
-    __slots__ = ("_calls",)
-
-    def __init__(self, calls: NameLast) -> None:
-        self._calls = calls
-
-    def expand(self) -> Edges:
-        in_sight, others = self._calls.ways()
-        ranges = ((ord("{"), ord("{"), Opened(tuple(in_sight))),) if in_sight else ()
-        return Edges(ranges=ranges, calls=tuple(others))
 
 
 class Opened:

@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from constrained.engine.compiled import compile_grammar
 from constrained.engine.matcher import Matcher
@@ -504,10 +504,11 @@ def _unescaped(text: str) -> str:
 
 # -- strict reading ----------------------------------------------------------------------------------------------------
 
-def with_start_rule(generic: Grammar, definition: Definition, kind: str, entry: str) -> Grammar:
+def with_start_rule(generic: Grammar, definition: Definition, kind: str) -> Grammar:
     """Return a format's grammar, with the canonical text of a kind in place of the turn."""
     if kind == "assistant_turn":
         return generic
+    entry = KINDS[kind]
     if kind == "tool_call" and entry not in generic.rules:
         entry = "tool_call"
     if entry not in generic.rules:
@@ -570,7 +571,6 @@ def _expected(matcher: Matcher) -> str:
 BEGUN_AGAIN = "begun_again"  # a repair: the turn repeats what the prompt is said to hold
 _NOTHING = Turn("", ())
 _TOKEN_AT_END = re.compile(r"(<[|｜][^<>\s]{1,40}[|｜]>)\s*$")
-TextKind = Literal["assistant_turn", "conversation", "tool_call"]
 
 _PER_CHARACTER = 4  # units of work that a text brings with it: ten times what reading takes
 
@@ -786,8 +786,3 @@ class Unsettled:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (self._found,)
-
-
-def canonical(chat: ChatFormat, kind: str) -> ChatFormat:
-    """Return the format with the canonical text of a kind in place of the turn."""
-    return type(chat)(chat.name, chat.definition, with_start_rule(chat.generic, chat.definition, kind, KINDS[kind]))

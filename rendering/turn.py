@@ -17,13 +17,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, shown
-from constrained.formats.binding.bind import id_slot, name_pattern, spelled_names
+from constrained.formats.binding.bind import id_slot, name_pattern, shape, spelled_names, under
 from constrained.formats.binding.markers import avoided
-from constrained.formats.binding.rules import Alternatives, beginning_of_members, fixed, tags_of, terminal_of
+from constrained.formats.binding.request import make_request
+from constrained.formats.binding.rules import (
+    Alternatives,
+    after_prompt,
+    beginning_of_members,
+    fixed,
+    tags_of,
+    terminal_of,
+)
 from constrained.formats.definition import ENTRY, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall
 from constrained.formats.payload.json_text import in_schema_order, write_json, write_keywords
@@ -34,7 +43,7 @@ from constrained.formats.read.network import Patterns
 from constrained.formats.tools import Tool
 from constrained.grammar import Pattern, Ref, Symbol
 from constrained.regex import Expr, matches
-from constrained.work import spend
+from constrained.work import metered, spend
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
@@ -45,7 +54,6 @@ if TYPE_CHECKING:
 State = TypeVar("State", bound=Hashable)
 Event = TypeVar("Event")
 Leaf = Callable[[Symbol, State], "Iterable[tuple[State, Event | None]] | None"]
-Enter = Callable[[str, State], "Event | None"]
 Rules = Mapping[str, tuple[tuple[Symbol, ...], ...]]
 
 MAX_STEPS = 2_000_000
@@ -74,7 +82,7 @@ class _Frames:
 
 def derive(
     rules: Rules, start: str, state: State, leaf: Leaf[State, Event], done: Callable[[State], bool],
-    enter: Enter[State, Event] = lambda rule, state: None, moved: Callable[[str, State], State | None] | None = None,
+    moved: Callable[[str, State], State | None] | None = None,
 ) -> list[Event] | None:
     """Return the events of the first derivation of `start` that takes `state` to one that is `done`; None where there
     is none.
@@ -108,11 +116,9 @@ def derive(
         if leaf_read is not None:
             walks.append(_through(leaf_read, then, trail))
         elif isinstance(symbol, Ref):
-            event = enter(symbol.rule, state)
-            entered = trail if event is None else (event, trail)
             inside = state if moved is None else moved(symbol.rule, state)
             if inside is not None:
-                ways = [(inside, frames.number(alternative, 0, then), entered) for alternative in rules[symbol.rule]]
+                ways = [(inside, frames.number(alternative, 0, then), trail) for alternative in rules[symbol.rule]]
                 walks.append(iter(ways))
     return None
 
@@ -166,6 +172,7 @@ def is_json_answer(chat: ChatFormat, text: str, tools: object) -> bool:
 
 # -- turns -------------------------------------------------------------------------------------------------------------
 
+_SPELLING = ("whitespace", "property_order", "closed", "unsupported")  # of arguments: a canonical text has one
 _LONGEST_MARKER = 40  # characters
 _LONG = 2_000  # characters from which on a text is read in runs
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -199,6 +206,26 @@ def _check_message(message: object) -> None:
             raise GrammarError(f"call {at} of a message is {shown(call)}", instead="ToolCall('name', {…})")
         if not isinstance(call.arguments, Mapping):
             raise GrammarError(f"the arguments of call {at} are {shown(call.arguments)}", instead="a dict by name")
+
+
+def write(chat: ChatFormat, message: Message, tools: object, options: dict[str, Any]) -> str:
+    """Return what `ChatFormat.write` does."""
+    if chat.definition.calls and not {"max_calls", "parallel_tool_calls"} & options.keys():
+        options = {**options, "parallel_tool_calls": True}  # a message has as many calls as it has
+    asked = {key: value for key, value in options.items() if key not in _SPELLING}
+    request = make_request(chat.definition, tools, **{"preface": True, **asked})
+    begun, reasoning = request.prompt, chat.definition.reasoning
+    if options.get("prompt") is None and begun and isinstance(message, Message) and reasoning is not None:
+        if begun == reasoning.closed:
+            begun = "" if message.thoughts else begun
+        elif not message.thoughts:  # which the turn closes at once
+            message = replace(message, thoughts={next(iter(chat.definition.thoughts)): ""})
+    with metered():
+        definition = under(chat.definition, request.options)
+        rules = shape(chat.generic, definition, request)
+        if begun:
+            rules = after_prompt(rules, ENTRY, begun, (*definition.tokens.values(), *definition.markers))
+        return write_turn(rules, definition, message, request.tools, lambda text: is_json_answer(chat, text, tools))
 
 
 def write_turn(
@@ -379,11 +406,11 @@ def _filled(
     pieces = derive(rules, rule, frozenset[str](), leaf, lambda used: len(used) == len(values))
     if pieces is None:
         wrong = next((rule for rule, text in values.items() if not fits(rules, rule, text)), None)
-        shape = terminal_of(rules, wrong) if wrong == "call_id" else None
+        form = terminal_of(rules, wrong) if wrong == "call_id" else None
         raise ConstrainedError(
             f"the format '{definition.title}' cannot write this call",
             because=None if wrong is None else f"{wrong} cannot be {values[wrong][:40]!r}",
-            instead=None if shape is None else f"what matches {shape.source}, or none",
+            instead=None if form is None else f"what matches {form.source}, or none",
         )
     return [piece for derived in pieces for piece in derived]
 
