@@ -27,7 +27,7 @@ from constrained.formats.read.inputs import split_text
 from constrained.formats.read.network import build
 from constrained.formats.read.question import ask
 from constrained.formats.read.reading import with_start_rule
-from constrained.formats.read.simulation import Set, Simulation, marks_of
+from constrained.formats.read.simulation import END, Simulation, Step, marks_of, numbered
 from constrained.formats.streaming import Repaired
 from constrained.work import Budget, metered
 
@@ -48,26 +48,37 @@ TOOL = {
 
 
 class _Slow(Simulation):
-    """Looks nothing up and never cuts its stacks."""
-
-    def _look_up(self, text, at, end):
-        for ahead in self._readers:
-            ahead.reach(text, at, end, self.place - at)
-        return at, tuple(ahead.place == self.place and ahead.outcome for ahead in self._readers)
-
-    def _learn_token(self, name):
-        return None
+    """Reads by the definition, the step of threads with their own marks; looks nothing up and never cuts its stacks."""
 
     def _cut(self, deep):
         return deep
 
+    def feed(self, text):
+        for at in range(len(text)):
+            if self.failure is None:
+                for ahead in self._readers:
+                    ahead.reach(text, at, len(text), self.place - at)
+                became = {ahead: ahead.place == self.place and ahead.outcome for ahead in self._readers}
+                self._go_on(self._step().by_character(self.threads, text[at], became), 1, None)
+
     def feed_token(self, name):
-        self._set = Set(self._set.shapes, None)
-        super().feed_token(name)
+        if self.failure is None:
+            self._go_on(self._step().by_token(self.threads, name), len(name), name)
 
     def accepted(self):
-        self._set = Set(self._set.shapes, None)
-        return super().accepted()
+        ended = self._step().by_token(self.threads, END) if self.failure is None else []
+        return ended[0].trail if ended else False
+
+    def _step(self):
+        return Step(self._known, self.place)
+
+    def _go_on(self, threads, size, token):
+        if threads:
+            shapes, readers, self._trails = numbered(threads)
+            self._readers = [reader if isinstance(reader, Ahead) else Ahead(reader) for reader in readers]
+            self._set, self.place = self._known.set_of(shapes), self.place + size
+        else:
+            self._fail(token)
 
 
 def _simulation(text, *, kind=Simulation, marked=()):

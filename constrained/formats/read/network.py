@@ -188,11 +188,6 @@ class NetworkNode:
     value: Any = None
     then: tuple[NetworkNode, ...] = ()
 
-    @property
-    def begins_value(self) -> bool:
-        """Whether it is the character that a native rule's value begins with."""
-        return self.kind is NodeKind.TEXT and self.then[0].kind is NodeKind.NATIVE
-
 
 class Network:
     """The nodes of all rules that `start` reaches; `known`: what simulations have found out about it.

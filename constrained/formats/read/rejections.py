@@ -132,9 +132,10 @@ class Attempt:
 
     def __init__(self, question: Question, network: Network, whole: Turn, start: int = 0) -> None:
         self.question, self.whole, self.network, self.start = question, whole, network, start
-        self.simulation = self._read(len(whole.text))
+        self.simulation = self.read(len(whole.text))
 
-    def _read(self, end: int) -> Simulation:
+    def read(self, end: int) -> Simulation:
+        """Return the simulation that has read up to a place."""
         simulation = Simulation(self.network, at=self.start)
         at, size = self.start, _FIRST_WINDOW
         while at < end and simulation.failure is None:
@@ -149,9 +150,6 @@ class Attempt:
         failure = self.simulation.failure
         return failure.threads if failure is not None else tuple(self.simulation.alive())
 
-    def threads_at(self, place: int) -> tuple[Thread, ...]:
-        """Return the threads at an earlier place."""
-        return tuple(self._read(place).alive())
 
 
 def diagnosed(
@@ -193,7 +191,8 @@ def _layer(attempt: Attempt, *, partial: bool) -> str:
 
 
 def _in_payload(thread: Thread, attempt: Attempt) -> bool:
-    if thread.node.kind is NodeKind.NATIVE or thread.node.begins_value:
+    node = thread.node
+    if node.kind is NodeKind.NATIVE or node.kind is NodeKind.TEXT and node.then[0].kind is NodeKind.NATIVE:
         return True
     sofar = Assembler(attempt.question).take(marks_of(thread.trail), attempt.whole.text)
     parts = {what for what, _ in sofar.open if what is not None}
@@ -246,7 +245,7 @@ def wrong_of(attempt: Attempt, layer: str) -> Wrong:
         if failure.token is None and failure.fault is None:
             place, end = _refused_span(threads, text, failure.place)
         because = because_of(failure, text[place:end])
-        threads = threads if place == failure.place else attempt.threads_at(place)
+        threads = threads if place == failure.place else tuple(attempt.read(place).alive())
         if failure.token is None and failure.fault is None and text[place] == "}":
             because = _missing(attempt, place) or because
     threads = tuple(thread for thread in threads if not _is_broken(thread)) or threads

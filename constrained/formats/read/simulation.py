@@ -43,10 +43,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.formats.payload import Fault
@@ -179,10 +178,6 @@ class Frame:
         """Whether the bottom stands below it."""
         return _BOTTOM in self.owners
 
-    @property
-    def is_deep(self) -> bool:
-        return self.depth > _DEEPEST[0]
-
     def above(self, depth: int) -> Frame:
         """Return the frame of a depth that is this one or a caller of it."""
         frame = self
@@ -273,7 +268,6 @@ MOST_SETS = 5_000  # that simulations over one network keep
 _MOST_CLOSED = 100_000  # nodes that one character may lead to
 MOST_STEPS = 512  # that a set keeps
 _LONGEST = 64  # characters that are looked up at once
-_NOTHING: Outcomes = ()
 
 
 class Beyond(Exception):
@@ -356,6 +350,10 @@ class Transition(NamedTuple):
         return trails, readers
 
 
+# What is known of a step: None, that no thread goes on; False, that it depends on what stands below the bottom.
+Effect = Transition | Literal[False] | None
+
+
 class Closure(NamedTuple):
     """What stands at a node before anything is read.
 
@@ -385,12 +383,12 @@ class Set:
         native = [state for node, state, _, _ in shapes if node.kind is NodeKind.NATIVE]
         self.readers = len(set(native))
         self.alone = self.readers == 1 and len(native) == len(shapes)
-        self.deep = any(frame is not None and frame.is_deep for _, _, frame, _ in shapes)
+        self.deep = any(frame is not None and frame.depth > _DEEPEST[0] for _, _, frame, _ in shapes)
         self.cut: tuple[Set, Frame | None] | None = None  # None: nobody has asked yet
         self.uncut: dict[Frame, Set] = {}
-        # by character, and what became of the readers where there are any; None: to be done slowly
-        self.steps: dict[Any, Transition | None] = {}
-        self.tokens: dict[str, Transition | None] = {}  # by special token, and `END`
+        # by character, and what became of the readers where there are any, and by special token, or `END`
+        self.steps: dict[Any, Effect] = {}
+        self.tokens: dict[Any, Effect] = {}
 
 
 _NOTHING_READ = Set((), None)
@@ -629,9 +627,8 @@ class Step:
                 work.extend(exits[::-1])
 
     def _returned(self, thread: Thread, place: int, found: list[Thread], seen: set[Any]) -> None:
-        """Go on behind a native rule, with a mark that holds its value, or the number of its reader."""
-        value = thread.state.value if isinstance(thread.state, Ahead) else thread.state
-        trail = self._mark(thread.trail, (False, thread.node.owner), place, value)
+        """Go on behind a native rule, with a mark that holds the number of its reader."""
+        trail = self._mark(thread.trail, (False, thread.node.owner), place, thread.state)
         self._close(thread.node.then[0], thread.frame, trail, place, found, seen)
 
     def _close(
@@ -713,14 +710,6 @@ class Simulation:
         """What reads a value for the best thread that is in one."""
         return self._readers[0].reader if self._readers else None
 
-    def _go_on(self, threads: list[Thread]) -> None:
-        """Go on with threads, which stand on the base."""
-        shapes, readers, self._trails = numbered(threads)
-        self._readers = [reader if isinstance(reader, Ahead) else Ahead(reader) for reader in readers]
-        self._set, self._base = self._known.standing(shapes, self._base)
-        if self._set.deep:
-            self._cut(self._set)
-
     def _take(self, step: Transition) -> None:
         """Go on by a step that begins at the place."""
         self._set = step.then
@@ -739,24 +728,19 @@ class Simulation:
         """Read text without special tokens; stops at a failure."""
         at, end = 0, len(text)
         while at < end and self.failure is None:
-            at, outcomes = self._look_up(text, at, end)
-            if at == end:
-                break
-            became = dict(zip(self._readers, outcomes or (False,) * len(self._readers), strict=True))
-            try:
-                after = self._step().by_character(self.threads, text[at], became)
-            except Beyond:
+            at, step = self._look_up(text, at, end)
+            if step is False:
                 self._put_back()
-                continue
-            self._advance(after, text[at])
-            at += 1
+            elif step is None:
+                self._fail(None)
 
-    def _look_up(self, text: str, at: int, end: int) -> tuple[int, Outcomes]:
-        """Read as far as steps are known or can be learned; return how far that is, and what readers made of the
-        character there, if anything.
+    def _look_up(self, text: str, at: int, end: int) -> tuple[int, Effect]:
+        """Read as far as threads go on above the bottom of their stacks; return how far that is, and what is known of
+        the next step.
         """
         current, readers, origin, begun = self._set, self._readers, self.place - at, at
-        moves, outcomes = 0, _NOTHING
+        moves = 0
+        step: Effect = self._known.begin
         start, since, acts = current, at, list[tuple[int, Transition]]()  # of the stretch, and its steps with marks
         while at < end:
             stop = min([ahead.reach(text, at, end, origin) for ahead in readers]) if current.readers else end
@@ -784,12 +768,12 @@ class Simulation:
             if step is None and key not in current.steps:
                 step = self._learn(current, text[at], outcomes)
                 moves += 100
-            if step is None:
+            if not step:
                 break
             if step.acts:  # (most do not)
                 self._trails, readers = step.applied(self._trails, origin + at, readers)
                 acts.append((at - since, step))
-            current, moves, at, outcomes = step.then, moves + 1, at + 1, ()
+            current, moves, at = step.then, moves + 1, at + 1
             if current.readers or current.deep or start.readers:
                 if at - since > 1:
                     self._keep(start, current, text[since:at], acts)
@@ -797,7 +781,7 @@ class Simulation:
                 start, since, acts = current, at, []
         self._set, self._readers, self.place = current, readers, origin + at
         spend(1 + moves + ((at - begun) >> 6))
-        return at, outcomes
+        return at, step
 
     def _keep(self, start: Set, then: Set, text: str, acts: list[tuple[int, Transition]]) -> None:
         """Remember what a stretch of text makes of a set without readers, if another one does not begin alike."""
@@ -817,25 +801,26 @@ class Simulation:
             self._base = Base(frame, self._base)
         return self._set
 
-    def _learn(self, current: Set, char: str, outcomes: Outcomes) -> Transition | None:
-        """Find out what a character does to a set, by the slow step over placeholders for marks and readers; None: it
-        ends.
-        """
+    def _learn(self, current: Set, char: str, outcomes: Outcomes) -> Effect:
+        """Find out what a character does to a set."""
         became = dict(enumerate(outcomes or (False,) * current.readers))
         key: Any = (char, outcomes) if outcomes else char
         return self._learned(current.steps, key, current, lambda slow, set_: slow.by_character(set_, char, became))
 
     def _learned(
-        self, known: dict[Any, Transition | None], key: Any, current: Set, step: Callable[[Step, list[Thread]], Any]
-    ) -> Transition | None:
+        self, known: dict[Any, Effect], key: Any, current: Set, step: Callable[[Step, list[Thread]], list[Thread]]
+    ) -> Effect:
+        """Find out what a step does to a set, over placeholders for marks and readers, and remember it."""
         sources = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in current.shapes}]
         before = [Thread(node, state, frame, sources[trail]) for node, state, frame, trail in current.shapes]
-        learned = None
-        with suppress(Beyond):
-            after = step(self._step(), before)
+        learned: Effect = None
+        try:
+            after = step(Step(self._known, self.place), before)
             if after:
                 shapes, readers, trails = numbered(after)
                 learned = step_of(current, sources, self._known.set_of(shapes), readers, trails, self.place)
+        except Beyond:
+            learned = False
         if len(known) < MOST_STEPS:
             known[key] = learned
         return learned
@@ -853,35 +838,32 @@ class Simulation:
         if self.failure is not None:
             return
         step = self._set.tokens.get(name) or self._learn_token(name)
-        if step is not None:
+        if step is None:
+            self._fail(name)
+        else:
             self._take(step)
             self.place += len(name)
             spend(1 + len(name))
-            return
-        try:
-            after = self._step().by_token(self.threads, name)
-        except Beyond:
-            self._put_back()
-            self.feed_token(name)
-        else:
-            self._advance(after, name, is_token=True)
 
     def _learn_token(self, name: str) -> Transition | None:
-        """Find out what a special token does to the set; None: it is to be read slowly."""
-        tokens = self._set.tokens
-        if name in tokens:
-            return None
-        spend(100)
-        return self._learned(tokens, name, self._set, lambda slow, before: slow.by_token(before, name))
+        """Find out what a special token does to the threads; None: nothing goes on behind it."""
+        while True:
+            tokens = self._set.tokens
+            if name in tokens:
+                step = tokens[name]
+            else:
+                spend(100)
+                step = self._learned(tokens, name, self._set, lambda slow, before: slow.by_token(before, name))
+            if step is not False:
+                return step
+            self._put_back()
 
     def accepted(self) -> Trail | bool | None:
         """Return the marks of the best reading that is complete here; False where there is none."""
         if self.failure is not None:
             return False
         step = self._set.tokens.get(END) or self._learn_token(END)
-        if step is not None:
-            return step.applied(self._trails, self.place, self._readers)[0][0]
-        return next((thread.trail for thread in self.alive() if thread.node.kind is NodeKind.END), False)
+        return False if step is None else step.applied(self._trails, self.place, self._readers)[0][0]
 
     def lacking(self, tokens: Iterable[str]) -> Trail | bool | None:
         """Return the marks of a reading that would be complete behind the first such special token; False where there
@@ -899,22 +881,16 @@ class Simulation:
         """Return the threads, with those that are about to leave a pattern; for what may come next."""
         while True:
             try:
-                return [thread._replace(base=self._base) for thread in self._step().expanded(self.threads, None)]
+                step = Step(self._known, self.place)
+                return [thread._replace(base=self._base) for thread in step.expanded(self.threads, None)]
             except Beyond:
                 self._put_back()
 
-    def _advance(self, threads: list[Thread], read: str, *, is_token: bool = False) -> None:
-        """Go on with the threads behind what was read; none: it could not be."""
+    def _fail(self, token: str | None) -> None:
+        """Note that no thread goes on here, with a character or a special token."""
         spend(1 + len(self._set.shapes))
-        if not threads:
-            fault = next((ahead.fault for ahead in self._readers[::-1] if ahead.fault is not None), None)
-            self.failure = Failure(self.place, tuple(self.alive()), fault, read if is_token else None)
-            return
-        self._go_on(threads)
-        self.place += len(read)
-
-    def _step(self) -> Step:
-        return Step(self._known, self.place)
+        fault = next((ahead.fault for ahead in self._readers[::-1] if ahead.fault is not None), None)
+        self.failure = Failure(self.place, tuple(self.alive()), fault, token)
 
     def agreed(self) -> tuple[Trail | None, int]:
         """Return the marks that all readings share, and how far they agree on what is open there."""
