@@ -98,10 +98,12 @@ $(VENV)-llama/.ready: export CMAKE_ARGS = -DLLAVA_BUILD=OFF -DMTMD_BUILD=OFF -DL
 $(VENV)-sglang/.ready: PACKAGES = pybase64 msgspec aiohttp partial-json-parser IPython orjson requests transformers==5.23.0
 $(VENV)-sglang/.ready: ALONE = sglang==0.5.23
 $(VENV)-transformers4/.ready: PACKAGES = transformers==4.57.3 numpy==1.26.4
+# The checkout as $(VENV) has it, built once: another numpy would build what that one cannot load.
 $(VENV)-%/.ready: $(VENV)/.installed
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet torch==2.13.0 setuptools Cython numpy
+	$(@D)/bin/python -m pip install --quiet torch==2.13.0
 	$(@D)/bin/python -m pip install --quiet $(PACKAGES) lark jsonschema pydantic pytest hypothesis
 	$(@D)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
-	$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation $(ALONE) --editable .
+	$(if $(ALONE),$(@D)/bin/python -m pip install --quiet --no-deps $(ALONE))
+	cp -r $(VENV)/lib/python*/site-packages/*constrained_generation* $(@D)/lib/python*/site-packages/
 	touch $@
