@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from constrained.deriving.pair import Pair, pair_of
 from constrained.deriving.probes import NoCalls, Probing, Shape, Unexplained, calls_of, results_of, words_of
 from constrained.deriving.template import NotPrinted, Template, template_of
+from constrained.rendering.arguments import write_json
 
 from constrained.errors import ConstrainedError, GrammarError, shown
-from constrained.formats.payload.json_text import write_json
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat

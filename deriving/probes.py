@@ -22,8 +22,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from constrained.deriving.template import NotPrinted, Template
-
-from constrained.formats.payload.json_text import write_json, write_keywords
+from constrained.rendering.arguments import write_json, write_keywords
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 

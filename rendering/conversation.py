@@ -22,13 +22,13 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
+from constrained.rendering.arguments import write_json
 from constrained.rendering.turn import derive, fits, misread, write_call, written_id
 
 from constrained.errors import ConstrainedError
 from constrained.formats.binding.rules import Alternatives, fixed, reached, right_recursive
 from constrained.formats.definition import ACCEPTED, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall, Worded
-from constrained.formats.payload.json_text import write_json
 from constrained.formats.tools import Tool
 from constrained.grammar import Ref, Symbol
 

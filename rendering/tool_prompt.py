@@ -21,11 +21,11 @@ from functools import partial
 from typing import Any
 
 from constrained.export.declarations import QUOTE, declaration, properties_of
+from constrained.rendering.arguments import write_json
 
 from constrained.errors import ConstrainedError
 from constrained.formats.definition import Definition, ToolPrompt
 from constrained.formats.message import Message, Piece, Worded, pieces_of
-from constrained.formats.payload.json_text import write_json
 from constrained.formats.tools import enveloped, read_tools
 
 # -- the prompt --------------------------------------------------------------------------------------------------------

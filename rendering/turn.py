@@ -21,6 +21,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from constrained.rendering.arguments import in_schema_order, write_json, write_keywords, write_members, write_quoted
+
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, shown
 from constrained.formats.binding.bind import id_slot, name_pattern, shape, spelled_names, under
 from constrained.formats.binding.markers import avoided
@@ -35,10 +37,7 @@ from constrained.formats.binding.rules import (
 )
 from constrained.formats.definition import ENTRY, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall
-from constrained.formats.payload.json_text import in_schema_order, write_json, write_keywords
 from constrained.formats.payload.judge import ANYTHING, allowed_by
-from constrained.formats.payload.quoted import write_quoted
-from constrained.formats.payload.tagged import write_members
 from constrained.formats.read.network import Patterns
 from constrained.formats.tools import Tool
 from constrained.grammar import Pattern, Ref, Symbol

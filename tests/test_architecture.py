@@ -111,7 +111,7 @@ NAMING = {
         "python_types", "formats.tools",  # write it
         "schema.conflict", "export.describe", "formats.payload.judge",  # messages
         "serve.playground",  # shows examples
-        "schema.normal.quick", "formats.binding.calls", "formats.payload.json_text", "export.declarations",  # of schemas nobody has read
+        "schema.normal.quick", "formats.binding.calls", "rendering.arguments", "export.declarations",  # of schemas nobody has read
     },
     "contains": {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.arrays",

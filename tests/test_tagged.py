@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from constrained.rendering.arguments import write_quoted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from constrained import ChatFormat, ConstrainedError, Rejected, SchemaError
 from constrained.errors import UnsupportedSchema
 from constrained.formats.payload import Fault
 from constrained.formats.payload.judge import ANYTHING
-from constrained.formats.payload.quoted import read_quoted, write_quoted
+from constrained.formats.payload.quoted import read_quoted
 from constrained.formats.payload.tagged import Elements, arguments_of, json_of, read_elements
 from constrained.schema import embed
 

@@ -101,7 +101,7 @@ class Message:
         >>> Message("", [ToolCall("f", {"n": 1})]).to_openai()["tool_calls"][0]["function"]
         {'name': 'f', 'arguments': '{"n": 1}'}
         """
-        from constrained.formats.payload.json_text import write_json
+        from constrained.rendering.arguments import write_json
 
         role = "tool" if self.role in RESULTS else self.role
         entry: dict[str, Any] = {"role": role, "content": self.content or (None if self.tool_calls else "")}

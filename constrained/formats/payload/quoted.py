@@ -1,4 +1,4 @@
-"""Arguments with bare keys and with strings between special tokens ↔ JSON values.
+"""Arguments with bare keys and with strings between special tokens → JSON values.
 
     {city:<|"|>Oslo<|"|>,days:3,tags:[<|"|>a"b<|"|>]}
 
@@ -16,13 +16,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from constrained.errors import ConstrainedError
-from constrained.formats.payload.json_text import refuse_circles, write_json
 from constrained.formats.payload.tagged import json_of, python_of
 from constrained.formats.payload.value_reader import Fault, Tree, decimal_of, integer_of
 from constrained.work import spend
-
-Piece = tuple[str, bool]  # a text, and whether the format says it
 
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _CHARGED = 64  # parts of a text that are charged at once
@@ -46,46 +42,6 @@ def sorted_properties(schema: Any) -> Any:
         else:
             ordered[key] = sorted_properties(value)
     return ordered
-
-
-def write_quoted(value: Any, quote: str, *, sorts: bool = False) -> list[Piece]:
-    """Return the pieces of a value; sorts: the members of objects in the order of `sorted_properties`.
-
-    Raises: ConstrainedError: a string holds the quote, or a key cannot stand bare.
-    """
-    refuse_circles(value)
-    pieces: list[Piece] = []
-    work: list[tuple[bool, Any]] = [(False, value)]
-    while work:
-        written, item = work.pop()
-        spend()
-        if written:
-            pieces.append(item)
-        elif isinstance(item, str):
-            if quote in item:
-                raise ConstrainedError(
-                    "cannot write a string",
-                    because=f"it holds {quote!r}, between which strings stand, and nothing is escaped",
-                )
-            pieces += [(quote, True), *([(item, False)] if item else []), (quote, True)]
-        elif isinstance(item, Mapping):
-            work.append((True, ("}", False)))
-            names = sorted(item, key=str.lower) if sorts else list(item)
-            for index, key in reversed(list(enumerate(names))):
-                if re.search(r"""[\s<>"'=/&,:{}\[\]|\\]|^$""", key):
-                    raise ConstrainedError(
-                        f"cannot write the key {key!r}", because="keys have no quotes in this format"
-                    )
-                work += [(False, item[key]), (True, (f"{',' if index else ''}{key}:", False))]
-            work.append((True, ("{", False)))
-        elif isinstance(item, (list, tuple)):
-            work.append((True, ("]", False)))
-            for index, member in reversed(list(enumerate(item))):
-                work += [(False, member), *([(True, (",", False))] if index else [])]
-            work.append((True, ("[", False)))
-        else:
-            pieces.append((write_json(item), False))
-    return pieces
 
 
 def read_quoted(
