@@ -284,6 +284,15 @@ TAGGED: dict[str, Callable[[str], Calls]] = {
         tagged, block="<minimax:tool_call>(.*?)</minimax:tool_call>", call='<invoke name="(.*?)">(.*?)(?:</invoke>|$)',
         argument='<parameter name="(.*?)">(.*?)(?:</parameter>|$)',
     ),
+    "dots-3": partial(
+        tagged, block="<dots_function_call>(.*?)</dots_function_call>",
+        call=r'<invoke\s+name\s*=\s*"([^">]+)">(.*?)</invoke>',
+        argument=r'<parameter\s+name\s*=\s*"([^">]+)">(.*?)</parameter>', lines=1,
+    ),
+    "solar-open-2": partial(
+        tagged, block="(.*)", call=r"<\|tool_call:start\|>\n*((?:(?!<\|)[^\n])+?)\n(.*?)<\|tool_call:end\|>",
+        argument=r"<\|tool_arg:start\|>(.*?)<\|tool_arg:value\|>(.*?)<\|tool_arg:end\|>", unthink="<|think:end|>",
+    ),
     "glm-4.6": _GLM,
     "glm-4.7": _GLM,
     "minimax-m3": minimax_m3,

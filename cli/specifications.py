@@ -117,7 +117,7 @@ def own_examples(path: str, *, as_json: bool) -> None:
             reason = outcome.error.because or outcome.error.what
             typer.echo(f"      stops at {outcome.place()}: {reason}" + _expected(outcome.error.expected))
     if not as_json:
-        typer.echo(f"{count} examples, {wrong or 'none'} of them not as they say")
+        typer.echo(f"{count} examples, {f'{wrong} of them not' if wrong else 'all'} as they say")
     if wrong:
         raise typer.Exit(1)
 

@@ -38,8 +38,9 @@ MARKERS = (  # tokens that end a turn, and tokens that begin a call
     "<|end_of_msg|>", "<|close|>",
     "<|end|>", "<|return|>", "<|call|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<turn|>", "<channel|>", "[/THINK]",
     "</think>", "<|eot|>", "<|eom|>", "</assistant>", "<|role_end|>", "<｜hy_eos:opensource｜>", "<end_of_sentence>",
-    "<end_of_turn>", "<start_function_response>", "<|message_sep|>", "<|endofturn|>", "<|stop|>",
-    "<|content_model_end_sampling|>", "<|iquest_end|>", "<|ifm|im_end|>",
+    "<end_of_turn>", "<start_function_response>", "<|message_sep|>\n\n", "<|endofturn|>", "<|stop|>",
+    "<|content_model_end_sampling|>", "<|iquest_end|>", "<|ifm|im_end|>", "<|think:end|>", "<|im:end|>",
+    "<|endofassistant|>",
 )  # fmt: skip
 CLOSER, MARKER = 2.0, 4.5  # what is added to their logits
 WEIGHTS = "weights.safetensors"
