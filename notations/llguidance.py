@@ -38,15 +38,15 @@ from lark import Token
 from constrained.errors import ConstrainedError, GrammarError
 from constrained.grammar.compose import of_machine
 from constrained.grammar.ir import Literal, Productions, Ref, Symbol, name_of
-from constrained.grammar.lark.reader import _grammar as quoted_source
 from constrained.grammar.lark.reader import read as read_lark
-from constrained.grammar.lark.source import LarkText
+from constrained.grammar.lark.syntax import LarkText
 from constrained.machine import Widened
 from constrained.regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal, parse_python
 from constrained.regex.charset import Ranges, category, normal, unicode_property, union
 from constrained.regex.charset import intersect as intersect_ranges
 from constrained.work import spend
 
+from .quotes import quoted_source
 from .rules import Part, Reading, of_expression, of_rule, of_terminal, place, quoted
 
 _GRAMMAR = r"""
@@ -288,7 +288,7 @@ class LlguidanceLark(Reading):
 
     def quotes(self, token: Token) -> Part:
         value = self._values[token.start_pos or 0]
-        found = quoted_source(LarkText(self._text), "%regex", value, token.start_pos or 0)
+        found = quoted_source("regex", value, LarkText(self._text).place_at(token.start_pos or 0))
         return self._lexeme(self.part(token, "quotes", found))
 
     # -- the whole -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ definition that it was made for.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -17,15 +17,15 @@ from constrained.formats import ChatFormat
 from constrained.formats.definition import ENTRY
 from constrained.grammar import Grammar, Ref
 from constrained.grammar.lark.reader import read_file
-from constrained.grammar.lark.source import _TOKEN, LarkText, Sources
+from constrained.grammar.lark.source import Sources
+from constrained.grammar.lark.syntax import LarkText, Lexeme, line_and_column
 from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.notations.rules import Translated
 
 Place = tuple[int, int]
-_WORDS = ("string", "regexp", "definition", "name", "open", "close")  # kinds of tokens of a Lark text
-_DIRECTIVES_OF_RULES = ("%extend", "%override")
+_NAMES = ("rule", "terminal")  # kinds of tokens of a Lark text
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Source:
         raw: dict[str, Any] = {}
         found = Grammar.of(read_file(path, start, specials, shown_to=raw.update))
         text = Sources.at(path, ()).main
-        names = [definition.name for definition in _definitions(text.text)]
+        names = [definition.name for definition in _definitions(text)]
         if start is None and "start" not in names:
             return cls(found, raw, text, tuple(names), generated=frozenset())
         return cls(found, raw, text, (start or "start",))
@@ -95,7 +95,7 @@ class Source:
 
     @cached_property
     def definitions(self) -> dict[str, Definition]:
-        return {found.name: found for found in _definitions(self.text.text)}
+        return {found.name: found for found in _definitions(self.text)}
 
     @property
     def header(self) -> str | None:
@@ -138,52 +138,36 @@ class Source:
         return stem
 
 
-def _definitions(text: str) -> list[Definition]:
+def _definitions(text: LarkText) -> list[Definition]:
     """Return the definitions of a Lark text, in order; what extends one adds to it."""
-    words = [match for match in _TOKEN.finditer(text) if match.lastgroup in _WORDS]
-    spend(len(text) + 10 * len(words))
-    heads = [
-        at for at, match in enumerate(words)
-        if match.lastgroup == "definition" or match.group().startswith("%") and match.group() not in ("%json", "%regex")
-    ]  # fmt: skip
     found: dict[str, Definition] = {}
-    for at, after in zip(heads, [*heads[1:], len(words)], strict=True):
-        if words[at].group() in _DIRECTIVES_OF_RULES:
-            at += 1
-        elif words[at].lastgroup != "definition":
+    for words in text.lines:
+        spend(10 * len(words))
+        colon = next((at for at, word in enumerate(words) if word.text == ":" and word.kind == "sign"), None)
+        if colon is None or words[0].text == "%ignore":
             continue
-        if at >= len(words) or (colon := text.find(":", words[at].end())) < 0:
-            continue
-        name = words[at].group().lstrip("!? \t")
-        end = words[after].start() if after < len(words) else len(text)
-        inner = [word for word in words[at + 1 : after] if word.start() > colon]
-        known = found.get(name)
-        uses = frozenset(word.group() for word in inner if word.lastgroup == "name")
-        found[name] = Definition(
-            name, known.at if known else _place(text, words[at].end() - len(name)),
-            (*(known.alternatives if known else ()), *_alternatives(text, colon + 1, end, inner)),
+        name = next(word for word in words if word.kind in _NAMES)
+        known, uses = found.get(name.text), frozenset(word.text for word in words[colon:] if word.kind in _NAMES)
+        found[name.text] = Definition(
+            name.text, known.at if known else _place(text, name.start),
+            (*(known.alternatives if known else ()), *_alternatives(text, words[colon:-1])),
             uses | (known.uses if known else frozenset()),
         )  # fmt: skip
     return [*found.values()]
 
 
-def _alternatives(text: str, body: int, end: int, inner: list[re.Match[str]]) -> list[tuple[Place, str]]:
-    """Return the alternatives between two places of a text, by the bars outside of brackets."""
-    pieces: list[list[tuple[int, str]]] = [[]]
-    depth, at = 0, body
-    for token in [*inner, None]:
-        stop = token.start() if token is not None else end
-        for part in re.finditer(r"\||//[^\n]*|#[^\n]*|[^\s|/#]+|/", text[at:stop]):
-            if part.group() == "|" and not depth:
-                pieces.append([])
-            elif not part.group().startswith(("//", "#")):
-                pieces[-1].append((at + part.start(), part.group()))
-        if token is not None:
-            depth += (token.lastgroup == "open") - (token.lastgroup == "close")
-            pieces[-1].append((token.start(), token.group()))
-            at = token.end()
-    return [(_place(text, piece[0][0] if piece else body), " ".join(word for _, word in piece)) for piece in pieces]
+def _alternatives(text: LarkText, words: Sequence[Lexeme]) -> list[tuple[Place, str]]:
+    """Return the alternatives behind a colon, by the bars outside of brackets."""
+    pieces, depth = [list[Lexeme]()], 0
+    for word in words[1:]:
+        depth += (word.kind == "open") - (word.kind == "close")
+        if word.text == "|" and not depth:
+            pieces.append([])
+        else:
+            pieces[-1].append(word)
+    starts = [piece[0].start if piece else words[0].start + 1 for piece in pieces]
+    return [(_place(text, at), " ".join(word.text for word in piece)) for at, piece in zip(starts, pieces, strict=True)]
 
 
-def _place(text: str, at: int) -> Place:
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+def _place(text: LarkText, at: int) -> Place:
+    return line_and_column(text.text, at)

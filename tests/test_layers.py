@@ -36,7 +36,7 @@ LAYERS = (
     ("cli",),
 )
 CORE = ("errors", "tables", "work", "caches", "interning", "machine", "regex", "grammar", "schema", "engine")
-CORE_MAY_IMPORT = {"numpy", "lark", "referencing", "jsonschema_specifications", "constrained"} | set(
+CORE_MAY_IMPORT = {"numpy", "referencing", "jsonschema_specifications", "constrained"} | set(
     sys.stdlib_module_names
 )
 # Readers of tokenizers and types meet other people's objects; they import those packages inside functions, when handed one.

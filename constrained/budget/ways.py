@@ -563,9 +563,8 @@ def _set_of(language: Language) -> LiteralSet | None:
 _TRIED = 20_000  # values of one place
 _BLOCK = 8  # values that are found at once, behind the first
 
-# symbols at least, whether it is texts, way so far, tie break, what it leads to: an item, texts that are tried in turn,
-# or a value.
-ItemEntry: TypeAlias = "tuple[int, bool, Way, int, Any]"
+# An entry of its heap: symbols at least, whether it is texts, way so far, tie break, what it leads to: an item, texts
+# that are tried in turn, or a value.
 
 
 class _Texts(NamedTuple):

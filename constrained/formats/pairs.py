@@ -71,10 +71,7 @@ def grammar_of_text(definition: Definition, name: str) -> Grammar:
 
     Raises: GrammarError: the text is wrong, or has no rule that the definition, a file of that name, names.
     """
-    from constrained.grammar.lark.lookahead import (
-        Demanding,  # the library is loaded where a text is read
-        resolved,
-    )
+    from constrained.grammar.lark.lookahead import Demanding, resolved
     from constrained.grammar.lark.reader import read_file
 
     raw: dict[str, Any] = {}  # rules whose terminals may look ahead, which no symbol of a grammar does

@@ -58,9 +58,8 @@ class Grammar(Productions):
             return _of_text(cls, text, start)
         from constrained.grammar.lark.reader import read
 
-        return cls.of(read(text, start, specials, declare, define)).made_by(
-            "lark", text, start, _plain(specials), declare, define
-        )
+        grammar = cls.of(read(text, start, specials, declare, define))
+        return grammar.made_by("lark", text, start, _plain(specials), declare, define)
 
     @classmethod
     def from_lark_file(
@@ -76,11 +75,9 @@ class Grammar(Productions):
         from constrained.grammar.lark.reader import read_file
 
         grammar = cls.of(read_file(path, start, specials, declare, import_paths, define))
-        return (
-            grammar
-            if grammar.source is None
-            else grammar.made_by("lark", grammar.source, grammar.start, _plain(specials), declare, define)
-        )
+        if grammar.source is None:
+            return grammar
+        return grammar.made_by("lark", grammar.source, grammar.start, _plain(specials), declare, define)
 
     @classmethod
     def from_gbnf(cls, text: str, start: str = "root", specials: Collection[str] = ()) -> Self:

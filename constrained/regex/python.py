@@ -67,6 +67,17 @@ def parsed(pattern: str, flags: int = 0) -> tuple[Items, int]:
     pattern may be a stranger's, and where warnings are errors the program would end here.
     Raises: re.error, RecursionError, OverflowError: as `re.compile`.
     """
+    tree = _tree(pattern, flags)
+    return list(tree), tree.state.flags & INLINE
+
+
+def widths(pattern: str) -> tuple[int, int]:
+    """Return the fewest and the most characters of the texts of a pattern, as `re` bounds them."""
+    least, most = _tree(pattern, 0).getwidth()
+    return int(least), int(most)
+
+
+def _tree(pattern: str, flags: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = _parser.parse(pattern, flags)
@@ -74,7 +85,7 @@ def parsed(pattern: str, flags: int = 0) -> tuple[Items, int]:
         if "(?<" in pattern:
             spend(20 * len(pattern))
             re.compile(pattern, flags)
-    return list(tree), tree.state.flags & INLINE
+    return tree
 
 
 def flattened(items: Any) -> Iterator[tuple[Any, Any]]:
@@ -86,7 +97,7 @@ def flattened(items: Any) -> Iterator[tuple[Any, Any]]:
             yield operator, argument
 
 
-__all__ = ["CHARACTERS", "INLINE", "TESTED", "Items", "flattened", "op", "parsed"]
+__all__ = ["CHARACTERS", "INLINE", "TESTED", "Items", "flattened", "op", "parsed", "widths"]
 
 
 _FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE, "a": re.ASCII, "u": re.UNICODE}

@@ -656,12 +656,10 @@ class _Resolver:
         if isinstance(symbol, Embedded) or (isinstance(symbol, Pattern) and not isinstance(symbol.language, Expr)):
             if demand is self.demands.every:
                 return self._free
-            raise GrammarError(
-                "a terminal looks ahead into another grammar",
-                where=None if self._asker is None else f"rule '{self._asker[0]}'",
-                because="it is followed by a part that `define` gives, which is not looked into",
-                instead="a literal between them, or a terminal without look-ahead",
-            )
+            what, where = "a terminal looks ahead into another grammar", self._asker and f"rule '{self._asker[0]}'"
+            because = "it is followed by a part that `define` gives, which is not looked into"
+            instead = "a literal between them, or a terminal without look-ahead"
+            raise GrammarError(what, where=where, because=because, instead=instead)
         return self._places(symbol, demand).ends
 
     def _ends_of_rule(self, name: str, demand: Demand) -> _Open:
@@ -692,11 +690,9 @@ class _Resolver:
             key = name, demand = next(iter(self._unsettled))
             del self._unsettled[key]
             if len(self._ends) > MAX_COPIES:
-                raise LimitExceeded(
-                    "look-ahead and ignored terminals multiply the rules of the grammar",
-                    because=f"the limit is {MAX_COPIES:,} copies",
-                    instead="shorter look-ahead, or terminals that begin with other characters",
-                )
+                what = "look-ahead and ignored terminals multiply the rules of the grammar"
+                instead = "shorter look-ahead, or terminals that begin with other characters"
+                raise LimitExceeded(what, because=f"the limit is {MAX_COPIES:,} copies", instead=instead)
             self._asker, size = key, len(self._ends[key])
             for sequence in self._rules[name]:
                 spend(1 + len(sequence))

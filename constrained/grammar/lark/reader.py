@@ -1,30 +1,14 @@
 """Lark files as grammars.
 
-The `lark` library parses the file and resolves imports, overrides and ignores; its trees become BNF here.  Its own
-conversion to BNF is not used .
+`syntax` parses the files, `source` resolves imports and overrides; what they define becomes BNF here.
 
 Meaning: the scannerless one, what ``Lark(text, parser="earley", lexer="dynamic_complete")`` accepts.  There is no
 lexer: every terminal may match any text of its language (which that is, see below), wherever the rules want it.
 Ignored terminals may stand before every other terminal and at the end, each as long as it can be.  Priorities, aliases
 and the prefixes ``? _ !`` shape trees only.  Beyond the library: terminals may match the empty text, and ``%declare``
-declares special tokens.
+declares special tokens.  ``%json`` and ``%regex`` are parts of other languages (`notations.quotes`).
 
 Tested against the library itself (`tests/test_lark.py`).
-
-Other languages inside a Lark text, as llguidance spells them: ``%json {…}`` and ``%regex {…}``.
-
-    start: "Answer: " %json {"type": "integer"} | quote
-    quote: %regex {"substring_words": "the quick brown fox"}
-
-``%json`` is any instance of the schema.  ``%regex`` is any run, also an empty one, of the parts of a text:
-"substring_chars", its characters; "substring_words", its runs of word characters, of blanks and of other characters;
-"substring_chunks", a list of parts. Each becomes a rule that is given to the reader beside the text (`reader.read`,
-`define`).
-
-A terminal may be a ``%regex`` and nothing else; it stands in rules only.  Left out: both inside templates' arguments
-and imported files. Tested against llguidance where it is installed (tests/test_lark_inline.py).
-
-Lark terminals as symbols of a grammar.
 
 A terminal is a literal, a special token, alternatives of these, or a regular expression.  Which texts may a regular
 expression match? Lark's dynamic lexer calls `match` at a place in the text, and on every shorter piece of what it
@@ -35,10 +19,7 @@ these are all texts of the language; ``/a+?/`` is only ever "a", and ``/list|lis
 Where the text behind a terminal matters, because an assertion looks at it or because a terminal is ignored, the symbol
 is a `Demanding` one (`lookahead`), and the rules are rewritten at the end (`lookahead.resolved`).
 
-The trees of the `lark` library as rules in BNF; what their meaning is says `reader`.
-
-Its own conversion is not used: it multiplies out groups (``("a"|"b")~20`` takes a million alternatives) and never ends
-on templates that grow.
+Refused: what the library makes of rules; it multiplies out groups (``("a"|"b")~20`` takes a million alternatives).
 """
 
 from __future__ import annotations
@@ -50,362 +31,309 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from itertools import chain
 from operator import attrgetter
-from typing import Any
-
-from lark import Tree
-from lark.grammar import NonTerminal, Terminal
-from lark.lexer import PatternStr
-from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern, load_grammar
+from typing import Any, NamedTuple
 
 import constrained.work as work
 from constrained.errors import GrammarError, LimitExceeded, shown
 from constrained.export.lark import PrintedLark
 from constrained.grammar.analysis import Facts
-from constrained.grammar.compose import adopting, as_text, of_machine, optional, renamed, substring_of
+from constrained.grammar.compose import adopting, as_text, renamed
 from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Rule, Symbol
 from constrained.grammar.lark import shipped_folder
 from constrained.grammar.lark.lookahead import Demanding, ignored, resolved, terminal
-from constrained.grammar.lark.source import (
-    _TOKEN,
-    LARK_ERRORS,
-    Given,
-    LarkText,
-    Sources,
-    Specials,
-    bad_literal,
-    find,
-    find_definition,
-    recognised,
-    translated,
-)
+from constrained.grammar.lark.source import Defined, Given, Scope, Sources, Specials, load, undefined
+from constrained.grammar.lark.syntax import LarkText, Lexeme, Node
 from constrained.regex import NEVER, is_empty
+from constrained.regex.python import widths
 from constrained.work import metered, spend, working_on
 
-_WORDS = re.compile(r"\w+|\s+|[^\w\s]+")
-_TERMINAL = re.compile(r"^[ \t]*(_?[A-Z][A-Z_0-9]*)[ \t]*:[ \t]*\Z", re.MULTILINE)
-_KINDS = ("substring_chars", "substring_words", "substring_chunks")
-
-
-def extracted(source: LarkText) -> tuple[LarkText, dict[str, Productions]]:
-    """Return the text with rules in place of other languages, and the grammars of these rules.
-
-    Invariant: what stands behind is in the same line as before.
-    Raises: GrammarError: a language cannot be read; with its place.
-    """
-    text = source.text
-    if "%json" not in text and "%regex" not in text:
-        return source, {}
-    prefix = "inline"
-    while prefix in text:
-        prefix += "_"
-    pieces, grammars, terminals = list[str](), dict[str, Productions](), dict[str, str]()
-    at = start = owed = 0  # lines that were taken out of the present one, and follow it
-    while (match := _TOKEN.search(text, at)) is not None:
-        at = match.end()
-        if match.group() not in ("%json", "%regex"):
-            continue
-        value, at = _value(source, match.group(), at, match.start())
-        name = f"{prefix}_{len(grammars)}"
-        grammars[name] = _grammar(source, match.group(), value, match.start())
-        before, owed = _with_lines(text[start : match.start()], owed)
-        defined = _TERMINAL.search(before)
-        if defined is not None and match.group() == "%regex":
-            terminals[defined[1]] = f"{name}_terminal"
-            before = before[: defined.start(1)] + f"{name}_terminal: "
-        pieces += [before, name]
-        owed += text.count("\n", match.start(), at)
-        start = at
-    pieces.append(_with_lines(text[start:], owed)[0])
-    return LarkText(_renamed("".join(pieces), terminals), source.name), grammars
-
-
-def _with_lines(text: str, owed: int) -> tuple[str, int]:
-    """Return the text with further empty lines behind its first, and how many are still owed."""
-    line, newline, rest = text.partition("\n")
-    return (line + newline + "\n" * owed + rest, 0) if newline else (text, owed)
-
-
-def _renamed(text: str, terminals: dict[str, str]) -> str:
-    """Return the text with rules in place of terminals that are other languages."""
-    if not terminals:
-        return text
-    return _TOKEN.sub(lambda match: terminals.get(match.group(), match.group()), text)
-
-
-def _value(source: LarkText, word: str, at: int, start: int) -> tuple[Any, int]:
-    """Return the JSON value behind a directive, and where it ends."""
-    text = source.text
-    while at < len(text) and text[at].isspace():
-        at += 1
-    try:
-        value, end = json.JSONDecoder().raw_decode(text, at)
-    except (ValueError, RecursionError) as error:
-        raise GrammarError(
-            f"cannot read what follows {word}", where=_place(source, start), because=f"it is no JSON: {error}"
-        ) from error
-    spend((end - at) // 10)
-    return value, end
-
-
-def _grammar(source: LarkText, word: str, value: Any, start: int) -> Productions:
-    if word == "%json":
-        from constrained.schema.embedding import machine_of
-
-        return of_machine(machine_of(value, None, {}), Productions)
-    kinds = list(value) if isinstance(value, dict) else []
-    if len(kinds) != 1 or kinds[0] not in _KINDS:
-        because = f"it is none of {', '.join(_KINDS)}"
-        raise GrammarError(
-            "cannot read %regex",
-            where=_place(source, start),
-            because=because,
-            instead='%regex {"substring_words": "…"}',
-        )
-    (kind,), (content,) = kinds, value.values()
-    if kind == "substring_chunks" and isinstance(content, list) and all(isinstance(chunk, str) for chunk in content):
-        return _chunks(content)
-    if kind == "substring_chunks" or not isinstance(content, str):
-        raise GrammarError(
-            "cannot read %regex",
-            where=_place(source, start),
-            because=f"{kind} takes a {'list of texts' if 'chunks' in kind else 'text'}",
-        )
-    if kind == "substring_words":
-        return _chunks(_WORDS.findall(content))
-    return optional(substring_of(content)) if content else _chunks([])
-
-
-def _chunks(chunks: list[str]) -> Productions:
-    """Return the grammar of the runs of some parts of a text: each rule derives a part and what may follow it."""
-    rules = {"start": Rule("start", ((), *((Ref(f"from_{at}"),) for at in range(len(chunks)))))}
-    for at, chunk in enumerate(chunks):
-        spend(2)
-        first = (Literal(chunk),) if chunk else ()
-        longer = ((*first, Ref(f"from_{at + 1}")),) if at + 1 < len(chunks) else ()
-        rules[f"from_{at}"] = Rule(f"from_{at}", (first, *longer))
-    return Productions(rules, adopts=False)
-
-
-def _place(source: LarkText, at: int) -> str:
-    text = source.text
-    return source.place(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
-
-
 MAX_LENGTH = 1_000_000  # characters of a terminal's pattern, references resolved
+MAX_PARTS = 20_000  # names and literals of a terminal, those of the terminals it uses included
+_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4}|.)", re.DOTALL)
+_SHORT = {"n": "\n", "f": "\f", "t": "\t", "r": "\r", '"': '"'}
+
+
+class Spelled(NamedTuple):
+    """What a terminal, or a part, may be: a text, or a regular expression.  `raw`: the literal that is all of it."""
+
+    value: str
+    is_text: bool = False
+    flags: str = ""
+    raw: Lexeme | None = None
+    parts: int = 1  # names and literals
+    texts: tuple[str, ...] = ()  # all of them, where it is alternatives of plain strings
+
+    def regexp(self) -> str:
+        found = re.escape(self.value) if self.is_text else self.value
+        for flag in self.flags:
+            found = f"(?{flag}:{found})"
+        return found
+
+    def order(self) -> tuple[int, int, int]:
+        """Return what alternatives are sorted by, as `re` prefers the first one: the longest first."""
+        least, most = (len(self.value),) * 2 if self.is_text else widths(self.regexp())
+        return -most, -least, -len(self.value)
+
+
+def _unescaped(text: str, lexeme: Lexeme) -> str:
+    """Return what is between quotes or slashes, with escapes of Python read; others are left to `re`."""
+    def read(match: re.Match[str]) -> str:
+        escape = match[0]
+        if escape[1] in "xuU":
+            if len(escape) == 2:
+                raise lexeme.wrong(f"the literal {lexeme.text} is empty or has a bad escape")
+            return chr(int(escape[2:], 16))
+        return _SHORT.get(escape[1], escape)
+
+    return _ESCAPE.sub(read, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _literal(node: Node) -> Spelled:
+    """Return what a literal stands for.  Raises: GrammarError: nothing; with its place."""
+    lexeme = node.parts[0]
+    if node.kind == "range":
+        ends = [end.text[1:-1] for end in node.parts]
+        if any(len(_unescaped(end, lexeme)) != 1 for end in ends):
+            raise lexeme.wrong("the ends of a range must be one character each")
+        return Spelled("[{}-{}]".format(*ends))
+    end = lexeme.text.rindex(lexeme.text[0])
+    value, flags = _unescaped(lexeme.text[1:end], lexeme), lexeme.text[end + 1 :]
+    if node.kind == "string":
+        value = value.replace("\\\\", "\\")
+    elif "\n" in lexeme.text and "x" not in flags:
+        raise lexeme.wrong("only a regular expression with the flag x may have line breaks")
+    if not value or "\0" in lexeme.text:
+        raise lexeme.wrong(f"the literal {lexeme.text} is empty or has a bad escape")
+    plain = node.kind == "string" and not flags
+    return Spelled(value, node.kind == "string", flags, lexeme, texts=(value,) if plain else ())
 
 
 class Terminals:
-    """The terminals of one loaded file; `helper` adds a rule and returns the reference."""
+    """The terminals of a grammar; `helper` adds a rule and returns the reference."""
 
-    def __init__(self, loaded: Any, files: list[LarkText], given: Given, helper: Callable[..., Ref]) -> None:
-        self._files, self._given, self._helper = files, given, helper
-        self._trees = {str(name): tree for name, (tree, _) in loaded.term_defs}
+    def __init__(self, scope: Scope, ignored: list[Node], given: Given, helper: Callable[..., Ref]) -> None:
+        self._table, self._given, self._helper = scope.table, given, helper
         self._symbols: dict[object, Symbol | Demanding] = {}
+        self._patterns: dict[int, Spelled | None] = {}  # None: it is being spelled
         self.choices: set[Ref] = set()  # rules that stand for terminals of several fixed texts
-        self.wordless: dict[str, str | None] = {}  # terminals that match no text -> where they are defined
-        self.gap: tuple[Ref, ...] = ()
-        if ignored := [(self._ignored(name),) for name in dict.fromkeys(loaded.ignore)]:
-            self.gap = (helper(((),), repeated=tuple(ignored)),)
+        self.wordless: dict[str, str] = {}  # terminals that match no text -> where they are defined
+        self.gap: tuple[Ref, ...] = ()  # what may be ignored before each terminal
+        unlike = {node.parts[0].text if node.kind == "terminal" else id(node): node for node in ignored}
+        if repeated := tuple([(self._ignored(node, scope),) for node in unlike.values()]):
+            self.gap = (helper(((),), repeated=repeated),)
+        for name, defined in scope.table.items():  # those that no rule uses as well, which may be wrong
+            if defined.is_terminal and defined.bodies and defined.quoted() is None:
+                self._pattern(name, defined)
 
-    def spaced(self, symbol: Symbol | Demanding) -> tuple[Symbol | Demanding, ...]:
-        """Return a terminal with what may be ignored before it."""
-        return (*self.gap, symbol)
-
-    def symbol(self, value: Any) -> Symbol | Demanding:
+    def symbol(self, node: Node, scope: Scope) -> Symbol | Demanding:
         """Return the symbol of a terminal's name, or of a literal in a rule."""
-        key = str(value.name) if isinstance(value, Terminal) else value.children[0]
+        lexeme, texts = node.parts[0], tuple(part.text for part in node.parts)
+        key: object = scope.name(lexeme.text) if node.kind == "terminal" else texts
         if key not in self._symbols:
-            self._symbols[key] = self._named(key) if isinstance(key, str) else self._of_pattern(key, None)
+            if node.kind == "terminal":
+                self._symbols[key] = self._named(str(key))
+            else:
+                self._symbols[key] = self._of_pattern(_literal(node), None, lexeme.place)
         return self._symbols[key]
 
-    def _named(self, name: str) -> Symbol | Demanding:
-        tree = self._trees[name]
-        if tree is None:
-            return self._declared(name)
-        pattern = self._pattern(tree, name)
-        texts = _plain_texts(tree)
-        if texts is not None and len(texts) > 1:
-            choice = self._helper(tuple((self._literal(text, name),) for text in dict.fromkeys(texts)))
-            self.choices.add(choice)
-            return choice
-        return self._of_pattern(pattern, name)
-
-    def _declared(self, name: str) -> Symbol:
-        """Return what the caller gave for a declared terminal; a text cannot name a token by itself."""
-        meaning = self._given.meaning(name)
-        if meaning is None:
+    def _named(self, name: str, *, longest: bool = False) -> Symbol | Demanding:
+        """Return a terminal's symbol: what the caller gave for a declared one, as a text cannot name a token itself."""
+        defined = self._table[name]
+        place, meaning = defined.lexeme.place, self._given.meanings.get(name)
+        if not defined.bodies and meaning is None:
             raise GrammarError(
-                f"terminal {name} is declared, but nothing is given for it", where=find_definition(self._files, name),
+                f"terminal {name} is declared, but nothing is given for it", where=place,
                 because="a Lark text may name only the special tokens that its reader gives it",
                 instead=f'specials={{"{name}": "the special token"}}, or declare={{"{name}": "a text"}}',
             )
-        return meaning
+        if not defined.bodies and meaning is not None:
+            return meaning
+        pattern = self._pattern(name, defined)
+        if longest or len(pattern.texts) <= 1:
+            return self._of_pattern(pattern, name, place, longest=longest)
+        choice = self._helper(tuple((_text(text, place),) for text in dict.fromkeys(pattern.texts)))
+        self.choices.add(choice)
+        return choice
 
-    def _ignored(self, name: str) -> Symbol | Demanding:
-        if name not in self._trees:
-            raise GrammarError(f"terminal {name} is ignored but not defined", where=find(self._files, name))
-        if self._trees[name] is None:
-            return self._declared(name)
-        defined = None if name.startswith("__IGNORE_") else name  # a pattern that stands in the %ignore itself
-        return self._of_pattern(self._pattern(self._trees[name], name), defined, longest=True)
+    def _ignored(self, node: Node, scope: Scope) -> Symbol | Demanding:
+        if node.kind == "terminal":
+            return self._named(node.parts[0].text, longest=True)
+        pattern = self._spelled(node, scope, "%ignore")
+        return self._of_pattern(pattern, None, pattern.raw and pattern.raw.place, longest=True)
 
-    def _pattern(self, tree: Any, name: str) -> Any:
-        """Return what the library makes of a terminal: a pattern that is a string or a regular expression."""
-        if _length(tree, {}) > MAX_LENGTH:
-            raise LimitExceeded(
-                f"terminal {name} is longer than {MAX_LENGTH:,} characters", where=find_definition(self._files, name)
-            )
-        try:
-            PrepareLiterals().transform(tree)  # in place, and nothing happens the second time
-            return TerminalTreeToPattern().transform(tree)
-        except LARK_ERRORS as error:
-            raise bad_literal(
-                f"cannot read terminal {name}", error, self._files, tree, find_definition(self._files, name)
-            ) from error
+    def _pattern(self, name: str, defined: Defined) -> Spelled:
+        """Return what a terminal may be."""
+        known = self._patterns.setdefault(id(defined), None)
+        if known is None:
+            place = defined.lexeme.place
+            with working_on(f"terminal {name}"):
+                *extending, (body, scope) = defined.bodies
+                parts = [self._spelled(body, scope, name) for body, scope in extending]
+                try:
+                    known = _either([*parts, *[self._spelled(part, scope, name) for part in body.parts]])
+                except (re.error, OverflowError) as error:
+                    raise GrammarError(f"cannot read terminal {name}", where=place, because=str(error)) from error
+                if known.parts > MAX_PARTS or len(known.value) > MAX_LENGTH:
+                    length = f" and {len(known.value):,} characters" if len(known.value) > MAX_LENGTH else ""
+                    raise LimitExceeded(
+                        f"terminal {name} has {known.parts:,} parts{length}", where=place,
+                        because=f"the limit is {MAX_PARTS:,}, those of the terminals that it uses included",
+                        instead="a rule, which is not copied where it is used",
+                    )
+            self._patterns[id(defined)] = known
+        return known
 
-    def _of_pattern(self, pattern: Any, name: str | None, *, longest: bool = False) -> Symbol | Demanding:
-        if isinstance(pattern, PatternStr) and "i" not in pattern.flags:
-            return self._literal(pattern.value, name, pattern.raw)
-        source = pattern.to_regexp()
-        place = find_definition(self._files, name) if name else find(self._files, pattern.raw or "")
+    def _spelled(self, node: Node, scope: Scope, user: str) -> Spelled:
+        """Return what a part of a terminal may be, as the library joins parts."""
+        spend(1)
+        lexeme: Any = node.parts[0] if node.parts else None
+        if node.kind == "terminal":
+            name = scope.name(lexeme.text)
+            defined = scope.table.get(name)
+            if defined is None:
+                raise undefined(lexeme, user, scope)
+            if not defined.bodies or defined.quoted() is not None:
+                raise lexeme.wrong(f"the terminal {lexeme.text} is declared or quotes, and no part of another one")
+            if id(defined) in self._patterns and self._patterns[id(defined)] is None:
+                named = f"'{lexeme.text}' (recursion is only allowed in rules, not terminals)"
+                raise defined.lexeme.wrong(f"recursion in terminal {named}")
+            return self._pattern(name, defined)
+        if node.kind in ("rule", "use", "json", "regex"):
+            raise lexeme.wrong(f"rules aren't allowed inside terminals ({lexeme.text} in {user})")
+        if node.kind == "alternatives":
+            return _either([self._spelled(part, scope, user) for part in node.parts])
+        if node.kind == "sequence":
+            parts = [self._spelled(part, scope, user) for part in node.parts]
+            joined = Spelled("".join(part.regexp() for part in parts), parts=sum(part.parts for part in parts))
+            return parts[0] if len(parts) == 1 else joined if parts else Spelled("", is_text=True)
+        if node.kind == "repeat":
+            inner, operator, *numbers = self._spelled(node.parts[0], scope, user), *node.parts[1:]
+            if operator == "~":
+                counts = [_count(lexeme) for lexeme in numbers]
+                if counts[0] > counts[-1]:
+                    raise numbers[0].wrong("the bounds must be least <= most")
+                operator = f"{{{','.join(map(str, counts))}}}"
+            return Spelled(f"(?:{inner.regexp()}){operator}", flags=inner.flags, parts=inner.parts)
+        return _literal(node)
+
+    def _of_pattern(
+        self, pattern: Spelled, name: str | None, place: str | None, *, longest: bool = False
+    ) -> Symbol | Demanding:
+        if pattern.is_text and not pattern.flags:
+            return _text(pattern.value, pattern.raw.place if pattern.raw is not None else place)
+        source, raw = pattern.regexp(), pattern.raw.text if pattern.raw is not None else None
         where = place or work.place()
-        shown = f"terminal {name or _shortened(pattern.raw or source)}"
+        shown = f"terminal {name or (raw or source) if len(raw or source) <= 100 else f'{(raw or source)[:99]}…'}"
         try:
             with working_on(shown + (f" ({place})" if place else "")):
                 language = ignored(source) if longest else terminal(source)
         except (GrammarError, LimitExceeded) as error:
             if error.what == "too much work":
                 raise  # it names the rule and the terminal
-            because = (
-                error.because
-                if not error.where or error.where.startswith("Lark grammar")
-                else f"{error.because} ({error.where} of the pattern)"
-            )
+            because = error.because
+            if error.where and not error.where.startswith("Lark grammar"):
+                because = f"{because} ({error.where} of the pattern)"
             raise type(error)(error.what, where=where, because=because, instead=error.instead) from error
         except re.error as error:
             raise GrammarError(f"cannot read {shown}", where=where, because=error.msg) from error
         if not isinstance(language, Demanding) and is_empty(language):
-            self.wordless[name or pattern.raw or source] = place
+            self.wordless[name or raw or source] = place or ""
             return Pattern(NEVER, source)
         if isinstance(language, Demanding):
-            return (
-                replace(language, name=f"terminal {name or pattern.raw}" + (f", {place}" if place else ""))
-                if language.longest
-                else language
-            )
+            named = f"terminal {name or raw}" + (f", {place}" if place else "")
+            return replace(language, name=named) if language.longest else language
         return Pattern(language, source)
 
-    def _literal(self, text: str, name: str | None, raw: str | None = None) -> Literal:
-        if any("\ud800" <= char <= "\udfff" for char in text):
-            where = find(self._files, raw or "") or (find_definition(self._files, name) if name else None)
-            raise GrammarError(f"literal {text!r} is no text", where=where, because="a lone surrogate is no character")
-        return Literal(text)
+
+def _either(patterns: list[Spelled]) -> Spelled:
+    if len(patterns) == 1:
+        return patterns[0]
+    value = "|".join(pattern.regexp() for pattern in sorted(patterns, key=Spelled.order))
+    texts = [text for pattern in patterns for text in pattern.texts] if all(each.texts for each in patterns) else ()
+    return Spelled(f"(?:{value})", parts=sum(pattern.parts for pattern in patterns), texts=tuple(texts))
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= 100 else f"{text[:99]}…"
+def _text(text: str, place: str | None) -> Literal:
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise GrammarError(f"literal {text!r} is no text", where=place, because="a lone surrogate is no character")
+    return Literal(text)
 
 
-def _length(tree: Any, known: dict[int, int]) -> int:
-    """Return the length of a terminal's pattern, roughly; shared parts are measured once and counted as often as they
-    occur.
-    """
-    if id(tree) not in known:
-        children = getattr(tree, "children", None)
-        known[id(tree)] = len(str(tree)) if children is None else 4 + sum(_length(child, known) for child in children)
-    return known[id(tree)]
+def _count(lexeme: Lexeme) -> int:
+    if len(lexeme.text) > MAX_DIGITS:
+        what, because = "a number in a Lark grammar is too large", f"it has {len(lexeme.text):,} digits"
+        raise LimitExceeded(what, where=lexeme.place, because=because, instead="for a repeat, * or +")
+    return int(lexeme.text)
 
 
-def _plain_texts(tree: Any) -> list[str] | None:
-    """Return the texts of a terminal that is alternatives of plain strings, else None."""
-    if tree.data == "expansions":
-        lists = [_plain_texts(child) for child in tree.children]
-        return None if None in lists else [text for texts in lists if texts is not None for text in texts]
-    if tree.data in ("expansion", "value") and len(tree.children) == 1 and hasattr(tree.children[0], "data"):
-        return _plain_texts(tree.children[0])
-    if tree.data == "pattern":
-        pattern = tree.children[0]
-        return [pattern.value] if isinstance(pattern, PatternStr) and "i" not in pattern.flags else None
-    return None
-
-
+MAX_DIGITS = 100  # of a count
 MAX_SYMBOLS = 1_000_000  # in all alternatives together
 MAX_INSTANCES = 10_000  # of templates
 _UNROLLED = 64  # repeats up to here are written out
 
 _Symbol = Symbol | Demanding
 _Sequence = tuple[_Symbol, ...]
-_Environment = Mapping[str, _Symbol]  # template parameter -> argument
+_Arguments = Mapping[str, _Symbol]  # by the parameter of a template
 
 
 class LarkTreeReader:
-    """Turns the library's trees into BNF: groups, options and repeats become helper rules, templates one rule per
+    """Turns definitions into BNF: groups, options and repeats become helper rules, templates one rule per
     use.
     """
 
-    def __init__(
-        self, loaded: Any, files: list[LarkText], start: str | None, given: Given, parts: Mapping[str, Productions]
-    ) -> None:
-        self._files, self._parts = files, parts
+    def __init__(self, sources: Sources, start: str | None, given: Given, parts: Mapping[str, Productions]) -> None:
+        scope, ignored = load(sources, parts)
+        self._main, self._parts, self._table = sources.main, dict(parts), scope.table
         self._specials = given.tokens
-        # names are lark's tokens
-        self._trees = {str(name): (tuple(map(str, params)), tree) for name, params, tree, _ in loaded.rule_defs}
+        self._defined = {name: defined for name, defined in scope.table.items() if not defined.is_terminal}
         self._rules: dict[str, tuple[_Sequence, ...]] = {}
         self._start = start or self._first()
         self._owner, self._size, self._instances = self._start, 0, 0
-        self._names, self._in_order = set(self._trees), sorted(self._trees)
+        self._names, self._in_order = set(self._defined), sorted(self._defined)
         self._adopting = set[str]()  # rules of parts whose literals may be special tokens
         self._repeats: dict[tuple[str, _Sequence, int], _Sequence] = {}
-        self._pending: deque[tuple[str, Any, _Environment]] = deque()
-        self._terminals = Terminals(loaded, files, given, self._helper)
+        self._pending: deque[tuple[str, Defined, _Arguments]] = deque()
+        self._terminals = Terminals(scope, ignored, given, self._helper)
 
     def grammar(self, shown_to: Callable[[dict[str, Any]], object] = len) -> Productions:
         """Return the grammar; `shown_to`: who is shown its rules before look-ahead makes copies of them."""
-        if self._start not in self._trees or self._trees[self._start][0]:
-            names = sorted(name for name, (params, _) in self._trees.items() if not params)
-            because = f"'{self._start}' is a template" if self._start in self._trees else None
+        if self._start not in self._defined or self._defined[self._start].params:
+            names = sorted(name for name, defined in self._defined.items() if not defined.params)
+            because = f"'{self._start}' is a template" if self._start in self._defined else None
             instead = f"one of: {', '.join(names)}" if names else f'{self._start}: "a" | "b"'
-            raise GrammarError(
-                f"rule '{self._start}' is not defined", where=self._files[0].name, because=because, instead=instead
-            )
-        self._pending = deque((name, tree, {}) for name, (params, tree) in self._trees.items() if not params)
+            what = f"rule '{self._start}' is not defined"
+            raise GrammarError(what, where=self._main.name, because=because, instead=instead)
+        for defined in self._defined.values():
+            for at, param in enumerate(defined.params):
+                if param in defined.params[:at] or defined.bodies[-1][1].name(param) in self._table:
+                    raise defined.lexeme.wrong(f"the parameter {param} is a rule's name, or another parameter's")
+        self._pending = deque((name, defined, {}) for name, defined in self._defined.items() if not defined.params)
         while self._pending:
-            name, tree, environment = self._pending.popleft()
+            name, defined, arguments = self._pending.popleft()
             with working_on(f"rule {name.partition('{')[0]}"):
-                self._define(name, tree, environment)
+                self._define(name, defined, arguments)
         self._owner = start = self._start
         if self._terminals.gap:
             start = self._helper(((Ref(start), *self._terminals.gap),)).rule
         shown_to(self._rules)
         adopts = any(map(adopting, self._parts.values()))
         rules: Any = self._settled() if adopts else self._rules
-        if any(
-            isinstance(symbol, Demanding)
-            for sequences in rules.values()
-            for sequence in sequences
-            for symbol in sequence
-        ):
+        if any(isinstance(symbol, Demanding) for symbol in chain.from_iterable(chain.from_iterable(rules.values()))):
             with working_on("look-ahead and ignored terminals"):
                 rules, start = resolved(rules, start)
         named = {name: Rule(name, sequences) for name, sequences in rules.items()}
-        used = self._specials & {
-            s.text for sequences in rules.values() for sequence in sequences for s in sequence if isinstance(s, Literal)
-        }
-        parts = self._parts.values()
-        widened, cut = (
-            tuple(entry for part in parts for entry in entries(part))
-            for entries in (attrgetter("widened"), attrgetter("cut"))
-        )
-        used = used.union(*(part.specials for part in parts))
-        grammar = Productions(
-            named, start, used, widened, source=None if parts else self._files[0].text, adopts=adopts, cut=cut
-        )
+        every = chain.from_iterable(chain.from_iterable(rules.values()))
+        used, parts = self._specials & {s.text for s in every if isinstance(s, Literal)}, self._parts.values()
+        widened, cut = (tuple(chain.from_iterable(map(attrgetter(name), parts))) for name in ("widened", "cut"))
+        used, source = used.union(*(part.specials for part in parts)), None if parts else self._main.text
+        grammar = Productions(named, start, used, widened, source=source, adopts=adopts, cut=cut)
         try:
             Facts(grammar)
         except GrammarError as error:
             for name, place in self._terminals.wordless.items():
-                raise GrammarError(f"terminal {name} matches no text", where=place) from None
+                raise GrammarError(f"terminal {name} matches no text", where=place or None) from None
             what = f"rule '{self._start}' derives no word"
             raise GrammarError(what, where=self._place(), because=error.because, instead=error.instead) from None
         return grammar
@@ -421,27 +349,37 @@ class LarkTreeReader:
 
     def _first(self) -> str:
         """Return the rule `start`, or the first one of the file that has no parameters."""
-        rules = [token.text for token in self._files[0].tokens if token.kind == "definition"]
-        plain = [name for name in rules if name in self._trees and not self._trees[name][0]]
+        rules = [statement.names for statement in self._main.statements if statement.how == "define"]
+        plain = [names[0].text for names in rules if names[0].kind == "rule" and len(names) == 1]
         return plain[0] if plain and "start" not in plain else "start"
 
-    def _define(self, name: str, tree: Any, environment: _Environment) -> None:
-        if tree is None and name in self._parts:
-            rules, (first,) = renamed((self._parts[name],), self._unused(f"{name}__"))
-            self._adopting |= set(rules) if self._parts[name].adopts else set()
-            self._rules |= {inner: rule.alternatives for inner, rule in rules.items()} | {name: ((first,),)}
-            return
-        if tree is None:
-            raise GrammarError(
-                f"rule '{name}' is declared but not defined", where=find(self._files, name),
-                instead="%declare special tokens, in capitals; give a rule alternatives",
-            )
+    def _define(self, name: str, defined: Defined, arguments: _Arguments) -> None:
         self._owner = name
-        try:
-            PrepareLiterals().transform(tree)  # in place, and nothing happens the second time
-        except LARK_ERRORS as error:
-            raise bad_literal(f"cannot read rule '{name}'", error, self._files, tree, self._place()) from error
-        self._rules[name] = self._alternatives(tree, environment)
+        if defined.bodies:
+            sequences = [self._alternatives(body, scope, arguments) for body, scope in defined.bodies]
+            self._rules[name] = tuple(dict.fromkeys(sequence for each in sequences for sequence in each))
+        elif name in self._parts:
+            self._put_in(name, self._parts[name])
+        else:
+            what, instead = "declared but not defined", "%declare special tokens, in capitals; give a rule alternatives"
+            raise GrammarError(f"rule '{name}' is {what}", where=defined.lexeme.place, instead=instead)
+
+    def _put_in(self, name: str, part: Productions) -> None:
+        """Add a grammar's rules, and one that stands for its start."""
+        rules, (first,) = renamed((part,), self._unused(f"{name}__"))
+        self._adopting |= set(rules) if part.adopts else set()
+        self._rules |= {inner: rule.alternatives for inner, rule in rules.items()} | {name: ((first,),)}
+
+    def _inline(self, node: Node) -> Ref:
+        """Return the rule of a language that stands in the text, as JSON."""
+        (lexeme,) = node.parts
+        name = f"{self._unused('inline_')}{lexeme.start}"
+        if name not in self._rules:
+            from constrained.notations.quotes import quoted_source
+
+            self._parts[name] = quoted_source(node.kind, json.loads(lexeme.text[1 + len(node.kind) :]), lexeme.place)
+            self._put_in(name, self._parts[name])
+        return Ref(name)
 
     def _unused(self, prefix: str) -> str:
         """Return the prefix, longer where a rule begins with it."""
@@ -450,85 +388,74 @@ class LarkTreeReader:
             prefix += "_"
         return prefix
 
-    def _alternatives(self, tree: Any, environment: _Environment) -> tuple[_Sequence, ...]:
-        if tree.data == "expansions":
-            return tuple(dict.fromkeys(s for child in tree.children for s in self._alternatives(child, environment)))
-        if tree.data == "alias":
-            return self._alternatives(tree.children[0], environment)
-        if tree.data != "expansion":
-            return (self._part(tree, environment),)
-        sequence = tuple(symbol for child in tree.children for symbol in self._part(child, environment))
+    def _alternatives(self, node: Node, scope: Scope, arguments: _Arguments) -> tuple[_Sequence, ...]:
+        if node.kind == "alternatives":
+            parts = [self._alternatives(part, scope, arguments) for part in node.parts]
+            return tuple(dict.fromkeys(sequence for part in parts for sequence in part))
+        if node.kind != "sequence":
+            return (self._part(node, scope, arguments),)
+        sequence = tuple(symbol for part in node.parts for symbol in self._part(part, scope, arguments))
         self._size += len(sequence) + 1
         spend(3 + 2 * len(sequence))
         if self._size > MAX_SYMBOLS:
-            raise LimitExceeded(f"grammar of more than {MAX_SYMBOLS:,} symbols", where=find(self._files, self._owner))
+            raise LimitExceeded(f"grammar of more than {MAX_SYMBOLS:,} symbols", where=self._place())
         return (sequence,)
 
-    def _part(self, tree: Any, environment: _Environment) -> _Sequence:
+    def _part(self, node: Node, scope: Scope, arguments: _Arguments) -> _Sequence:
         """Return what a part of an alternative contributes to it."""
-        if tree.data == "value":
-            return self._value(tree.children[0], environment)
-        if tree.data == "expr":
-            return self._repeated(tree.children[0], [str(child) for child in tree.children[1:]], environment)
-        if tree.data == "maybe":
-            return (
-                self._helper((*(s for child in tree.children for s in self._alternatives(child, environment)), ())),
-            )
-        return self._grouped(self._alternatives(tree, environment))
+        if node.kind in ("alternatives", "sequence"):
+            return self._grouped(self._alternatives(node, scope, arguments))
+        if node.kind == "repeat":
+            return self._repeated(node, self._alternatives(node.parts[0], scope, arguments))
+        symbol = self._argument(node, scope, arguments)
+        if isinstance(symbol, Ref) and symbol not in self._terminals.choices:
+            lexeme = node.parts[0]
+            if node.kind == "rule" and lexeme.text not in arguments and (params := self._defined[symbol.rule].params):
+                instead = f"{symbol.rule}{{{', '.join(params)}}}"
+                what = f"template '{symbol.rule}' is used without arguments"
+                raise GrammarError(what, where=lexeme.place, instead=instead)
+            return (symbol,)
+        return (*self._terminals.gap, symbol)
 
-    def _value(self, value: Any, environment: _Environment) -> _Sequence:
-        if isinstance(value, NonTerminal):
-            argument = environment.get(value.name)
-            if argument is not None:
-                is_rule = isinstance(argument, Ref) and argument not in self._terminals.choices
-                return (argument,) if is_rule else self._terminals.spaced(argument)
-            if value.name in self._trees and self._trees[value.name][0]:
-                raise GrammarError(
-                    f"template '{value.name}' is used without arguments", where=find(self._files, value.name),
-                    instead=f"{value.name}{{{', '.join(self._trees[value.name][0])}}}",
-                )
-            return (Ref(str(value.name)),)
-        if isinstance(value, Tree) and value.data == "template_usage":
-            return (self._instance(value, environment),)
-        return self._terminals.spaced(self._terminals.symbol(value))
+    def _argument(self, node: Node, scope: Scope, arguments: _Arguments) -> _Symbol:
+        """Return the symbol of a name, a literal or a use of a template."""
+        lexeme, text = node.parts[0], node.parts[0].text
+        if node.kind in ("rule", "use", "terminal") and text not in arguments and scope.name(text) not in self._table:
+            raise undefined(lexeme, self._owner, scope)
+        if node.kind == "rule":
+            return arguments.get(text) or Ref(scope.name(text))
+        if node.kind == "use":
+            return self._instance(node, scope, arguments)
+        if node.kind in ("json", "regex"):
+            return self._inline(node)
+        if node.kind == "terminal" and (quoted := self._table[scope.name(text)].quoted()) is not None:
+            return self._inline(quoted)
+        return self._terminals.symbol(node, scope)
 
-    def _instance(self, usage: Any, environment: _Environment) -> Ref:
+    def _instance(self, node: Node, scope: Scope, arguments: _Arguments) -> Ref:
         """Return the rule of a template with its arguments; every combination of arguments is one rule."""
-        name = str(usage.children[0].name)
-        if isinstance(passed := environment.get(name), Ref):
+        lexeme, *given = node.parts
+        passed, name = arguments.get(lexeme.text), scope.name(lexeme.text)
+        if isinstance(passed, Ref):
             name = passed.rule  # a template was an argument
-        if name not in self._trees:
-            raise GrammarError(
-                f"'{name}' is used as a template",
-                where=find(self._files, name),
-                because="it is no template, or not always one",
-            )
-        params, tree = self._trees[name]
-        arguments = [self._argument(child, environment) for child in usage.children[1:]]
-        if len(params) != len(arguments):
-            raise GrammarError(
-                f"template '{name}' takes {len(params)} arguments, not {len(arguments)}", where=find(self._files, name),
-            )
-        full_name = f"{name}{{{','.join(_shown(argument) for argument in arguments)}}}"
+        if name not in self._defined:
+            because = "it is no template, or not always one"
+            raise GrammarError(f"'{name}' is used as a template", where=lexeme.place, because=because)
+        defined = self._defined[name]
+        symbols = [self._argument(argument, scope, arguments) for argument in given]
+        if len(defined.params) != len(symbols):
+            what = f"template '{name}' takes {len(defined.params)} arguments, not {len(symbols)}"
+            raise GrammarError(what, where=lexeme.place)
+        full_name = f"{name}{{{','.join(_shown(symbol) for symbol in symbols)}}}"
         spend(2 + len(full_name) // 256)
         if full_name not in self._names:
             self._names.add(full_name)
             self._instances += 1
             if self._instances > MAX_INSTANCES or len(full_name) > MAX_INSTANCES:
-                raise LimitExceeded(
-                    f"template '{name}' has no end of instances", where=find(self._files, name),
-                    because="it uses itself with ever larger arguments",
-                )
-            self._pending.append((full_name, tree, dict(zip(params, arguments, strict=True))))
+                because = "it uses itself with ever larger arguments"
+                raise LimitExceeded(f"template '{name}' has no end of instances", where=lexeme.place, because=because)
+            self._pending.append((full_name, defined, dict(zip(defined.params, symbols, strict=True))))
         return Ref(full_name)
-
-    def _argument(self, tree: Any, environment: _Environment) -> _Symbol:
-        value = tree.children[0]
-        if isinstance(value, NonTerminal):
-            return environment.get(value.name) or Ref(str(value.name))
-        if isinstance(value, Tree) and value.data == "template_usage":
-            return self._instance(value, environment)
-        return self._terminals.symbol(value)
 
     # -- helper rules --------------------------------------------------------------------------------------------------
 
@@ -554,20 +481,18 @@ class LarkTreeReader:
             return alternatives[0]
         return (self._helper(alternatives),)
 
-    def _repeated(self, tree: Any, operator: list[str], environment: _Environment) -> _Sequence:
-        body = self._alternatives(tree, environment)
-        if operator[0] == "?":
+    def _repeated(self, node: Node, body: tuple[_Sequence, ...]) -> _Sequence:
+        operator, *counts = node.parts[1:]
+        if operator == "?":
             return (self._helper((*body, ())),)
-        if operator[0] == "+":
+        if operator == "+":
             return (self._helper(body, repeated=body),)
-        if operator[0] == "*":
+        if operator == "*":
             return (self._helper(((),), repeated=body),)
-        least, most = int(operator[1]), int(operator[-1])
+        least, most = _count(counts[0]), _count(counts[-1])
         if not 0 <= least <= most:
-            raise GrammarError(
-                f"bad repeat ~{'..'.join(operator[1:])} in rule '{self._owner}'", where=self._place(),
-                because="the bounds must be 0 <= least <= most",
-            )
+            what = f"bad repeat ~{'..'.join(count.text for count in counts)} in rule '{self._owner}'"
+            raise GrammarError(what, where=self._place(), because="the bounds must be 0 <= least <= most")
         unit = self._grouped(body, longest=2)
         return (*self._exactly(unit, least), *self._up_to(unit, most - least))
 
@@ -596,7 +521,8 @@ class LarkTreeReader:
 
     def _place(self) -> str | None:
         """Return where the rule at work is defined."""
-        return find_definition(self._files, self._owner.partition("{")[0])
+        defined = self._defined.get(self._owner.partition("{")[0])
+        return None if defined is None else defined.lexeme.place
 
 
 def _shown(argument: _Symbol) -> str:
@@ -612,12 +538,9 @@ _RULE = re.compile("_?[a-z][_a-z0-9]*")
 
 
 def read(
-    text: str,
-    start: str = "start",
-    specials: Specials = (),
-    declare: Mapping[str, str] | None = None,
+    text: str, start: str = "start", specials: Specials = (), declare: Mapping[str, str] | None = None,
     define: Mapping[str, Productions] | None = None,
-) -> Productions:
+) -> Productions:  # fmt: skip
     r"""Return the grammar of a Lark text; no file is opened for it.
 
     It may import from the files that come with the `lark` library, which are part of the program: common, lark, python,
@@ -641,14 +564,11 @@ def read(
     ['answer', 'answer__0_start', 'start']
     """
     if not isinstance(text, str):
-        raise GrammarError(
-            f"not a Lark text: {type(text).__name__}", instead="the text itself, or Grammar.from_lark_file(path)"
-        )
+        instead = "the text itself, or Grammar.from_lark_file(path)"
+        raise GrammarError(f"not a Lark text: {type(text).__name__}", instead=instead)
     if text.endswith(".lark") and ":" not in text and len(text.split()) == 1:
-        raise GrammarError(
-            f"a path, not a Lark text: {shown(text, 80)}", because="a text opens no files",
-            instead="Grammar.from_lark_file(path)",
-        )
+        what, instead = f"a path, not a Lark text: {shown(text, 80)}", "Grammar.from_lark_file(path)"
+        raise GrammarError(what, because="a text opens no files", instead=instead)
     grammar = _read(Sources(LarkText(text)), start, specials, declare, define)
     if isinstance(text, PrintedLark) and (text.widened or text.narrowed):
         return replace(grammar, widened=(*text.widened, *grammar.widened), cut=text.narrowed)
@@ -656,14 +576,10 @@ def read(
 
 
 def read_file(
-    path: str | os.PathLike[str],
-    start: str | None = None,
-    specials: Specials = (),
-    declare: Mapping[str, str] | None = None,
-    import_paths: Collection[str | os.PathLike[str]] = (),
-    define: Mapping[str, Productions] | None = None,
-    shown_to: Callable[[dict[str, Any]], object] = len,
-) -> Productions:
+    path: str | os.PathLike[str], start: str | None = None, specials: Specials = (),
+    declare: Mapping[str, str] | None = None, import_paths: Collection[str | os.PathLike[str]] = (),
+    define: Mapping[str, Productions] | None = None, shown_to: Callable[[dict[str, Any]], object] = len,
+) -> Productions:  # fmt: skip
     """Return the grammar of a Lark file, which may import files of its own folder, of `import_paths` and of those that
     come with the package, and no others.
 
@@ -677,27 +593,22 @@ def read_file(
 
 
 def _read(
-    sources: Sources,
-    start: str | None,
-    specials: Specials,
-    declare: Mapping[str, str] | None,
-    define: Mapping[str, Productions] | None,
-    shown_to: Callable[[dict[str, Any]], object] = len,
-) -> Productions:
+    sources: Sources, start: str | None, specials: Specials, declare: Mapping[str, str] | None,
+    define: Mapping[str, Productions] | None, shown_to: Callable[[dict[str, Any]], object] = len,
+) -> Productions:  # fmt: skip
     with metered(), working_on("Lark grammar"):
         given = Given(specials, declare)
         try:
-            main, inline = extracted(sources.files[0])
-            sources.files[0] = main
-            main.check()
-            parts = {**_checked(define), **inline}
+            parts = _checked(define)
             spend(100 * len(parts))
-            text = main.text + "".join(f"\n%declare {name}" for name in parts)
-            name = main.name or "<string>"
-            loaded, _ = load_grammar(text, name, [sources.load], False)  # type: ignore[no-untyped-call]
-            return LarkTreeReader(loaded, sources.files, start, given, parts).grammar(shown_to)
-        except LARK_ERRORS as error:
-            raise recognised(translated(error, sources.files), sources.files[-1]) from error
+            return LarkTreeReader(sources, start, given, parts).grammar(shown_to)
+        except RecursionError as error:
+            because = "reading it needs more stack than Python has"
+            raise LimitExceeded("Lark grammar is nested too deeply", because=because) from error
+        except GrammarError as error:
+            from constrained.notations.foreign import recognised
+
+            raise recognised(error, sources.main) from error
 
 
 def _checked(define: Mapping[str, Productions] | None) -> Mapping[str, Productions]:
@@ -710,8 +621,6 @@ def _checked(define: Mapping[str, Productions] | None) -> Mapping[str, Productio
         raise GrammarError("define is not a table of grammars", because=because, instead=instead)
     for name in define or {}:
         if not isinstance(name, str) or not _RULE.fullmatch(name):
-            raise GrammarError(
-                f"{shown(name, 100)} is not a name of a rule", where="define",
-                because="names of rules are in small letters",
-            )
+            what, because = f"{shown(name, 100)} is not a name of a rule", "names of rules are in small letters"
+            raise GrammarError(what, where="define", because=because)
     return define or {}
