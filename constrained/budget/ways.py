@@ -440,7 +440,7 @@ class TextWays:
             language = _set_of(whole.language)
             assert language is not None
             for label in [language.label] if whole.place == DONE else self._labels(language, after.wanted):
-                spend_nearby(2)
+                spend_nearby(8)
                 target = after.after(label)
                 if target is None:
                     continue
@@ -876,6 +876,7 @@ class _Search:
             self._add(before + way, caller, after, behind, written + writes)
 
     def _follow(self, edges: Edges, way: Way, entry: State, trail: Trail, writes: int) -> None:
+        spend_nearby(2 * len(edges.calls))
         for low, high, target in edges.ranges:
             self._add(way + expected_byte(low, high), entry, target, trail, writes)
         for name, target in edges.tokens:

@@ -126,7 +126,7 @@ class Lowering:
         self._known: dict[tuple[Symbol | str | None, AlternativeAt | str], AlternativeAt] = {}
         self._begins: dict[str, tuple[AlternativeAt, ...]] = {}  # left component -> first positions of its rules
         self._resume: dict[str, list[AlternativeAt]] = {}  # rule -> where to go on when it has been recognised
-        self._closures: dict[tuple[str, tuple[AlternativeAt, ...], bool], Closure] = {}
+        self._closures: dict[tuple[str, tuple[AlternativeAt, ...], bool, bool], State] = {}
         self._number(grammar.start)
         self.nullable = facts.nullable(Ref(grammar.start))
         self._states: dict[tuple[str, bool, frozenset[DottedItem]], State] = {}
@@ -210,12 +210,13 @@ class Lowering:
         self, goal: str, reached: Iterable[AlternativeAt], *, fresh: bool = False, accepting: bool = False
     ) -> State:
         """Return the state of all items that follow from the positions reached, which are found once."""
-        key = (goal, tuple(reached), fresh)
+        key = (goal, tuple(reached), fresh, accepting)
         known = self._closures.get(key)
         if known is None:
-            known = self._closures[key] = self._closure(*key)
-        items, every, ends = known
-        return self._interned(goal, items, every, accepting=accepting or ends) if items else END
+            items, every, ends = self._closure(*key[:3])
+            known = self._interned(goal, items, every, accepting=accepting or ends) if items else END
+            self._closures[key] = known
+        return known
 
     def _closure(self, goal: str, reached: tuple[AlternativeAt, ...], fresh: bool) -> Closure:
         """Return the items of a state, and whether a word of the goal ends there."""
