@@ -280,7 +280,7 @@ class BudgetedMatcher(Matcher):
         try:
             return look()
         except LimitExceeded:
-            if budget.left:  # it is not for lack of work
+            if budget.left > 0:  # it is not for lack of work; what was done meanwhile may have been taken off
                 raise
             return None
         finally:
