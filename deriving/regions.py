@@ -431,6 +431,8 @@ class _Calls:
         if parts[1:7:3] != ["key", "value"]:
             raise _refused("a tag has a key and a value, in this order", where)
         before, middle, behind = (self.of.pattern(parts[at], where) for at in (0, 3, 6))
+        if not behind.least:
+            raise _refused("nothing ends a value", where)
         parser = (self.given.get("value_parser") or {}).get("name")
         if parser not in (None, "json", "text"):
             raise _refused(f"its values are read by {shown(parser)}", where)

@@ -182,6 +182,7 @@ WRONG = [
     ({**TAGS, "fields": {**TAGS["fields"], "plan": {"open": "<plan>", "close": "</plan>"}}}, "thinking, plan"),
     (object(), "no response_template"),
     (changed(tool_calls={"content_args": {"tag_pattern": "(?P<value>a)(?P<key>b)"}}), "a key and a value"),
+    (changed(tool_calls={"content_args": {"tag_pattern": r"(?P<key>\w+)=(?P<value>[^,)]*)"}}), "nothing ends a value"),
     (changed(thinking={"open": []}), "opens or closes a thought"),
     (changed(tool_calls={"open_pattern": "(?:a(?P<name>b)"}), "not closed|named group"),
 ]  # fmt: skip
