@@ -267,6 +267,7 @@ class Productions:
     knows as its end.
     cut: entries of `narrowed` that no symbol reports, because the grammar was printed and read again.
     limit: a text that its words begin with, generations end it in time; the language is the same; see `Leading`.
+    frame: a grammar that shares most rules with this one, the same objects, which need not be laid out again (`lower`).
     recipe: the call that made it, a name and its arguments, with which `Constraint.save` writes it down; None where
     rules were written by hand or changed afterwards.
 
@@ -285,6 +286,7 @@ class Productions:
     stops: frozenset[str] = frozenset()
     cut: tuple[Any, ...] = ()
     limit: Leading | None = None
+    frame: Any = field(default=None, repr=False)
     recipe: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
     _symbols: tuple[Symbol, ...] = field(default=(), init=False, repr=False)  # of all rules, in order, with repetitions
 

@@ -23,11 +23,12 @@ Source: left-linear grammars as automata, N. Chomsky and G. Miller (1958); items
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from constrained.grammar.analysis import Facts, expression, factored, filled
-from constrained.grammar.ir import Embedded, Literal, Pattern, Productions, Ref, Special, Symbol, name_of
+from constrained.grammar.ir import Embedded, Literal, Pattern, Productions, Ref, Rule, Special, Symbol, name_of
 from constrained.machine import END, Bytes, Edges, Quoting, State, Text
 from constrained.regex import Expr
 from constrained.work import spend
@@ -90,7 +91,23 @@ def lowered(grammar: Productions) -> Alone | Lowering:
     alternatives = grammar.rules[grammar.start].alternatives
     if len(alternatives) == 1 and len(alternatives[0]) == 1 and isinstance(alternatives[0][0], Embedded):
         return Alone(alternatives[0][0], grammar.specials)
-    return Lowering(grammar)
+    filled_in = None if grammar.frame is None else _filled_in(grammar, grammar.frame)
+    return Lowering(grammar) if filled_in is None else grammar.frame._lowering.filled_in(filled_in, grammar.specials)
+
+
+def _filled_in(grammar: Productions, frame: Productions) -> Mapping[str, Rule] | None:
+    """Return the rules in which a grammar differs from its frame, if nothing else depends on what they read: each has
+    words, none of them empty, and refers to no rule.
+    """
+    if frame.rules.keys() != grammar.rules.keys() or frame.start != grammar.start:
+        return None
+    other = {name: rule for name, rule in grammar.rules.items() if rule is not frame.rules[name]}
+    for name in other:
+        for sequence in (*(other[name].alternatives or ((),)), *(frame.rules[name].alternatives or ((),))):
+            texts = [symbol.text if type(symbol) is Literal else type(symbol) is Embedded for symbol in sequence]
+            if not texts or not all(texts):
+                return None
+    return other if isinstance(frame._lowering, Lowering) else None  # type: ignore[attr-defined]
 
 
 def _started(machine: Any, specials: Collection[str]) -> State:
@@ -127,11 +144,31 @@ class Lowering:
         self._begins: dict[str, tuple[AlternativeAt, ...]] = {}  # left component -> first positions of its rules
         self._resume: dict[str, list[AlternativeAt]] = {}  # rule -> where to go on when it has been recognised
         self._closures: dict[tuple[str, tuple[AlternativeAt, ...], bool, bool], State] = {}
+        # of positions below a number, what grammars in this frame share
+        self._shared: dict[tuple[str, tuple[AlternativeAt, ...], bool], Closure] = {}
+        self._shared_to = 0
         self._number(grammar.start)
         self.nullable = facts.nullable(Ref(grammar.start))
+        self._start_with(grammar.start)
+
+    def _start_with(self, start: str) -> None:
+        self._goal = start
         self._states: dict[tuple[str, bool, frozenset[DottedItem]], State] = {}
         self._calls: dict[object, State] = {}
-        self.start = self._begin(grammar.start, accepting=self.nullable)
+        self.start = self._begin(start, accepting=self.nullable)
+
+    def filled_in(self, rules: Mapping[str, Rule], specials: frozenset[str]) -> Lowering:
+        """Return the lowering of the grammar with other alternatives for some rules, see `_filled_in`."""
+        made = copy(self)
+        made._specials, made._known, made._begins = specials, self._known.copy(), self._begins.copy()
+        made._symbol, made._next, made._rule = self._symbol.copy(), self._next.copy(), self._rule.copy()
+        made._closures, made._shared_to = {}, 0 if self._inlined.intersection(rules) else len(self._symbol)
+        for name, rule in rules.items():
+            spend(2 + sum(map(len, rule.alternatives)))
+            laid_out = [made._laid_out(name, sequence) for sequence in rule.alternatives]
+            made._begins[self._facts.component[name]] = tuple(dict.fromkeys(laid_out))
+        made._start_with(self._goal)
+        return made
 
     # -- positions -----------------------------------------------------------------------------------------------------
 
@@ -146,6 +183,13 @@ class Lowering:
             self._rule.append(rule)
         return position
 
+    def _laid_out(self, rule: str, sequence: Sequence[Symbol]) -> AlternativeAt:
+        """Return the first position of an alternative."""
+        at = self._position(None, -1, rule)
+        for read in filter(self._facts.filled, reversed(sequence)):  # the others are the empty text
+            at = self._position(read, at, rule)
+        return at
+
     def _number(self, start: str) -> None:
         """Lay out all alternatives, then find the left recursion and the rules that run inside their only user."""
         facts = self._facts
@@ -155,9 +199,7 @@ class Lowering:
             spend(2)
             for sequence in sequences:
                 spend(1 + len(sequence))
-                at = self._position(None, -1, name)
-                for read in filter(facts.filled, reversed(sequence)):  # the others are the empty text
-                    at = self._position(read, at, name)
+                at = self._laid_out(name, sequence)
                 begins.setdefault(facts.component[name], []).append(at)
                 fresh[at] = None
                 while at >= 0 and (symbol := self._symbol[at]) is not None and facts.nullable(symbol):
@@ -213,7 +255,8 @@ class Lowering:
         key = (goal, tuple(reached), fresh, accepting)
         known = self._closures.get(key)
         if known is None:
-            items, every, ends = self._closure(*key[:3])
+            closures = self._shared if max(key[1]) < self._shared_to else dict[Any, Closure]()
+            items, every, ends = closures.get(key[:3]) or closures.setdefault(key[:3], self._closure(*key[:3]))
             known = self._interned(goal, items, every, accepting=accepting or ends) if items else END
             self._closures[key] = known
         return known

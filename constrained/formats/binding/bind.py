@@ -88,6 +88,7 @@ class Frame:
     shapes: Mapping[str, tuple[Sequence, ...]]  # of a call, by the rule that writes one; name and arguments are Refs
     own: Mapping[str, tuple[Sequence, ...]]  # of calls of the format's own tools, where their arguments have a schema
     around: Alternatives
+    grammar: Grammar | None  # of `around`, which those of requests are laid out by
     specials: frozenset[str]  # that texts of a call are not joined with
     tags: Tags | None  # around members of arguments
     avoid: tuple[str, ...]  # what strings in arguments do not spell
@@ -134,18 +135,24 @@ def make_frame(generic: Grammar, definition: Definition, request: TurnRequest, w
         tags = tags._replace(avoid=mark, ends=overlapping(rules, mark))
     around = _around(rules, shapes)
     last = names_last(shapes, around, specials)
-    return Frame(rules, shapes, own_shapes, around, specials, tags, avoid, names, last)
+    grammar = grammar_of(around, generic, definition) if calling else None
+    return Frame(rules, shapes, own_shapes, around, grammar, specials, tags, avoid, names, last)
 
 
-def grammar_of(rules: Alternatives, generic: Grammar, definition: Definition) -> Grammar:
+def grammar_of(
+    rules: Alternatives, generic: Grammar, definition: Definition, frame: Grammar | None = None
+) -> Grammar:
     """Return the rules as a grammar that counts only the special tokens it uses."""
     symbols = [symbol for sequences in rules.values() for sequence in sequences for symbol in sequence]
     used = {symbol.text for symbol in symbols if isinstance(symbol, Literal)}
     used = used.union(*[getattr(symbol.machine, "markers", ()) for symbol in symbols if isinstance(symbol, Embedded)])
     stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
-    named = {name: Rule(name, sequences) for name, sequences in rules.items()}
-    specials = generic.specials & used
-    return Grammar(named, ENTRY, specials, source=generic.source, adopts=generic.adopts, stops=specials & stops)
+    known = {} if frame is None else frame.rules
+    named = {name: rule if (rule := known.get(name)) and rule.alternatives is sequences else Rule(name, sequences)
+             for name, sequences in rules.items()}
+    specials, source = generic.specials & used, generic.source
+    return Grammar(
+        named, ENTRY, specials, source=source, adopts=generic.adopts, stops=specials & stops, frame=frame)
 
 
 def names_last(
@@ -377,7 +384,7 @@ def bind(
             rules = prune({**rules, **_own_calls(frame, definition, options)}, ENTRY)
     if request.prompt:
         rules = prune(after_prompt(rules, ENTRY, request.prompt, frame.specials), ENTRY)
-    return grammar_of(rules, generic, definition)
+    return grammar_of(rules, generic, definition, frame.grammar)
 
 
 _RESPONSE = "urn:response"
