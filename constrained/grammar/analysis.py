@@ -37,32 +37,22 @@ class Facts:
         self._grammar = grammar
         spend(sum([4 + 4 * len(sequence) for rule in grammar.rules.values() for sequence in rule.alternatives]))
         every = {name: rule.alternatives for name, rule in grammar.rules.items()}
-        self._terminals = terminals = _Terminals(grammar)
-        productive = deriving(every, lambda symbol: id(symbol) not in terminals.wordless)
+        productive = deriving(every, lambda symbol: is_empty(symbol) or is_filled(symbol))
         if grammar.start not in productive:
-            raise _no_word(grammar, every, productive, terminals)
-        # Nearly always all rules that are reached are kept as they are
-        stuck = terminals.wordless or len(productive) < len(every)
-        self.rules = useful(every, grammar.start, self._deriving_one(productive) if stuck else None)
-        self._nullable_rules = deriving(self.rules, lambda symbol: id(symbol) in terminals.empty)
-        self._filled_rules = reaching(self.rules, lambda symbol: id(symbol) not in terminals.unfilled)
+            raise _no_word(grammar, every, productive)
+        self.rules = useful(every, grammar.start, lambda symbol: (
+            symbol.rule in productive if type(symbol) is Ref else is_empty(symbol) or is_filled(symbol)))
+        self._nullable_rules = deriving(self.rules, is_empty)
+        self._filled_rules = reaching(self.rules, is_filled)
         self.component = _components({name: self._may_begin_with(sequences) for name, sequences in self.rules.items()})
 
     def nullable(self, symbol: Symbol) -> bool:
         """Return whether a symbol of the grammar derives the empty word."""
-        if type(symbol) is Ref:
-            return symbol.rule in self._nullable_rules
-        return id(symbol) in self._terminals.empty
+        return symbol.rule in self._nullable_rules if type(symbol) is Ref else is_empty(symbol)
 
     def filled(self, symbol: Symbol) -> bool:
         """Return whether a symbol of the grammar derives a word that is not empty."""
-        if type(symbol) is Ref:
-            return symbol.rule in self._filled_rules
-        return id(symbol) not in self._terminals.unfilled
-
-    def _deriving_one(self, productive: set[str]) -> Callable[[Symbol], bool]:
-        wordless = self._terminals.wordless
-        return lambda symbol: symbol.rule in productive if isinstance(symbol, Ref) else id(symbol) not in wordless
+        return symbol.rule in self._filled_rules if type(symbol) is Ref else is_filled(symbol)
 
     def _may_begin_with(self, sequences: Iterable[Sequence]) -> list[str]:
         names: dict[str, None] = {}
@@ -75,27 +65,16 @@ class Facts:
         return list(names)
 
 
-class _Terminals:
-    """The few terminals of a grammar that are not as most are, with some word and without the empty one, by id.
+def is_empty(symbol: Symbol) -> bool:
+    """Return whether the empty word is one of a terminal's."""
+    return symbol.language.accepts if type(symbol) is Pattern else type(symbol) is Literal and not symbol.text
 
-    What is plain of hundreds of literals is not asked of each of them, and no symbol is hashed.
-    """
 
-    def __init__(self, grammar: Productions) -> None:
-        self.wordless, self.empty, self.unfilled = set[int](), set[int](), set[int]()
-        for symbol in grammar.symbols():
-            if type(symbol) is Pattern:
-                accepts, goes_on = symbol.language.accepts, bool(symbol.language.edges())
-            elif type(symbol) is Literal and not symbol.text:
-                accepts, goes_on = True, False
-            else:
-                continue
-            if accepts:
-                self.empty.add(id(symbol))
-            if not goes_on:
-                self.unfilled.add(id(symbol))
-            if not (accepts or goes_on):
-                self.wordless.add(id(symbol))
+def is_filled(symbol: Symbol) -> bool:
+    """Return whether a terminal has a word that is not empty."""
+    if type(symbol) is Pattern:
+        return bool(symbol.language.edges())
+    return type(symbol) is not Literal or bool(symbol.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +120,12 @@ def factored(exprs: Iterable[Expr]) -> Expr:
     return union(*(concat(head, union(*rests)) for head, rests in tails.items()))
 
 
-def _no_word(grammar: Productions, rules: Rules, productive: set[str], terminals: _Terminals) -> GrammarError:
+def _no_word(grammar: Productions, rules: Rules, productive: set[str]) -> GrammarError:
     what = f"rule '{grammar.start}' derives no word"
-    if terminals.wordless and grammar.start in deriving(rules, lambda symbol: True):
-        patterns = [symbol for symbol in grammar.symbols() if isinstance(symbol, Pattern)]
-        source = next(pattern.source for pattern in patterns if id(pattern) in terminals.wordless)
-        because = f"the pattern /{source}/ matches no text"
+    wordless = [part.source for part in grammar.symbols()
+                if isinstance(part, Pattern) and not (is_empty(part) or is_filled(part))]
+    if wordless and grammar.start in deriving(rules, lambda symbol: True):
+        because = f"the pattern /{wordless[0]}/ matches no text"
         return GrammarError(what, because=because, instead="a pattern that matches some text")
     stuck = sorted(set(grammar.rules) - productive - {grammar.start})
     return GrammarError(
@@ -209,9 +188,9 @@ def reaching(rules: Mapping[str, Iterable[Iterable[Any]]], holds: Callable[[Any]
     return done
 
 
-def useful(rules: Rules, start: str, holds: Callable[[Symbol], bool] | None) -> dict[str, tuple[Sequence, ...]]:
+def useful(rules: Rules, start: str, holds: Callable[[Symbol], bool]) -> dict[str, tuple[Sequence, ...]]:
     """Return the rules that `start` reaches through alternatives all of whose symbols hold, with these alternatives
-    only; None: all of them hold.
+    only.
     """
     kept: dict[str, tuple[Sequence, ...]] = {}
     work = [start]
@@ -219,20 +198,11 @@ def useful(rules: Rules, start: str, holds: Callable[[Symbol], bool] | None) -> 
         name = work.pop()
         if name in kept:
             continue
-        sequences = rules[name]
-        if holds is not None:
-            sequences = tuple([sequence for sequence in sequences if all(map(holds, sequence))])
-        kept[name] = sequences if _differ_at_once(sequences) else tuple(dict.fromkeys(sequences))
+        sequences = [sequence for sequence in rules[name] if all(map(holds, sequence))]
+        # of one there is no other that is equal, and symbols take 1 µs to be hashed
+        kept[name] = tuple(sequences if len(sequences) == 1 else dict.fromkeys(sequences))
         work += [symbol.rule for sequence in kept[name] for symbol in sequence if isinstance(symbol, Ref)]
     return kept
-
-
-def _differ_at_once(sequences: tuple[Sequence, ...]) -> bool:
-    """Return whether there is one alternative, or all begin with other texts.  Symbols take 1 µs to be hashed."""
-    if len(sequences) == 1:
-        return True
-    texts = [sequence[0].text for sequence in sequences if sequence and type(sequence[0]) is Literal]
-    return len(texts) == len(sequences) == len(set(texts))
 
 
 def _components(graph: Mapping[str, list[str]]) -> dict[str, str]:

@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
-from constrained.grammar.analysis import Facts, expression, factored, filled
+from constrained.grammar.analysis import Facts, expression, factored, filled, is_empty, is_filled
 from constrained.grammar.ir import Embedded, Literal, Pattern, Productions, Ref, Rule, Special, Symbol, name_of
 from constrained.machine import END, Bytes, Edges, Quoting, State, Text
 from constrained.regex import Expr
@@ -104,8 +104,7 @@ def _filled_in(grammar: Productions, frame: Productions) -> Mapping[str, Rule] |
     other = {name: rule for name, rule in grammar.rules.items() if rule is not frame.rules[name]}
     for name in other:
         for sequence in (*(other[name].alternatives or ((),)), *(frame.rules[name].alternatives or ((),))):
-            texts = [symbol.text if type(symbol) is Literal else type(symbol) is Embedded for symbol in sequence]
-            if not texts or not all(texts):
+            if Ref in map(type, sequence) or all(map(is_empty, sequence)) or not all(map(is_filled, sequence)):
                 return None
     return other if isinstance(frame._lowering, Lowering) else None  # type: ignore[attr-defined]
 

@@ -11,15 +11,12 @@ from constrained.regex import is_empty, matches
 from constrained.schema.normal.normalise import is_never
 from constrained.schema.reading.check import load
 from constrained.schema.reading.document import NOTHING, Node
-from constrained.schema.reading.keywords import REFERRING
+from constrained.schema.reading.keywords import NOTES, REFERRING
 from constrained.schema.strings.sets import of_pattern
 from constrained.schema.values import Conj
 
 _OUTSIDE = '"unevaluatedProperties": false beside "allOf", for "additionalProperties": false inside it'
-_NOTES = frozenset(
-    """$schema $id id $anchor $dynamicAnchor $recursiveAnchor $defs definitions title description default examples
-    $comment""".split()
-)
+_NOTES = NOTES.union("$schema $id id $anchor $dynamicAnchor $recursiveAnchor $defs definitions".split())
 
 
 def conflict(conj: Conj) -> SchemaError:
