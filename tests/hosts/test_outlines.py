@@ -75,7 +75,8 @@ def test_types_mean_what_they_mean_there(kind, words, other, tiny_vocabulary):
 def test_the_output_is_that_of_plain_generate(options, model, constraint, run):
     torch.manual_seed(7)
     found = outlines.Generator(model, processor=processor(constraint, model))(
-        "Hello", max_new_tokens=60, **{"do_sample": False, **options}
+        # how many beams are drawn at a step goes by how many tokens may end them
+        "Hello", max_new_tokens=60, eos_token_id=list(constraint.stop), **{"do_sample": False, **options}
     )
     assert re.fullmatch(PATTERN, found)
     assert [found] == run(constraint.logits_processor(), ["Hello"], **options)
