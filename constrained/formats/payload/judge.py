@@ -83,7 +83,6 @@ class Allowed:
                 else:
                     yield from (conj for language, conj in shape.cells if matches(language, key))
 
-
     def keys(self) -> tuple[str, ...]:
         """Return the keys that an object may have by name."""
         shapes = [shape for value in self.values for shape in value.objects]

@@ -151,7 +151,6 @@ class Attempt:
         return failure.threads if failure is not None else tuple(self.simulation.alive())
 
 
-
 def diagnosed(
     question: Question, whole: Turn, *, partial: bool, all_errors: bool
 ) -> tuple[Trail | None, bool, list[Wrong]]:
