@@ -846,6 +846,7 @@ class OpenItem:
         dead = frozenset([rival for rival in recorded.rivals() if self._is_dead(recorded, rival)])
         numbers = callee.language
         if isinstance(numbers, NumberTexts) and recorded.has_small_rivals() and not isinstance(text.then, Dispatch):
+            spend(12 * len(recorded.rivals()))
             rivals = frozenset(map(Fraction, recorded.rivals()))
             others = number_language(numbers.ranges, numbers.spelling, rivals)
             if others.edges():
