@@ -95,7 +95,7 @@ $(VENV)-mlx/.ready: PACKAGES = 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 outlines==1.3.3
 $(VENV)-llama/.ready: PACKAGES = llama-cpp-python==0.3.36 gguf transformers==5.23.0
 $(VENV)-llama/.ready: export CMAKE_ARGS = -DLLAVA_BUILD=OFF -DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DGGML_NATIVE=OFF
 # SGLang asks for CUDA's packages; without what it asks for its grammar backend, registry and command line still load.
-$(VENV)-sglang/.ready: PACKAGES = pybase64 msgspec aiohttp partial-json-parser IPython orjson requests transformers==5.23.0
+$(VENV)-sglang/.ready: PACKAGES = pybase64 msgspec aiohttp partial-json-parser IPython orjson requests triton pillow starlette pyzmq openai transformers==5.23.0
 $(VENV)-sglang/.ready: ALONE = sglang==0.5.23
 $(VENV)-transformers4/.ready: PACKAGES = transformers==4.57.3 numpy==1.26.4
 # The checkout as $(VENV) has it, built once: another numpy would build what that one cannot load.
