@@ -74,6 +74,17 @@ def test_a_name_is_its_longest_match() -> None:
     assert Grammar.from_lark('start: NAME+\nNAME: /(?!(do|end)\\b)[a-z]+/\n%ignore " "').narrowed == ()
 
 
+@pytest.mark.parametrize("words", range(1, 23, 3))
+def test_a_name_may_exclude_any_number_of_words(words: int) -> None:
+    """Few words make few demands, but what follows a name in Lua copies the rules all the same."""
+    text = _read("lua")
+    listed = text.partition("(?!(")[2].partition(")")[0]
+    grammar = Grammar.from_lark(text.replace(listed, "|".join(listed.split("|")[:words])))
+    taken = _taker(grammar)
+    assert [taken(t) for t in ("x=a y=b", "local x = 1 return x", "and = 1")] == [True, True, False]
+    assert {entry.keyword for entry in grammar.narrowed} <= {"look-ahead"}
+
+
 def test_free_text_of_a_format_is_never_cut_to_its_longest_match() -> None:
     assert ChatFormat.load("llama3.1-json").parse("a<|eot_id|>").content == "a"
     assert [

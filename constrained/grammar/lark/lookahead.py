@@ -63,7 +63,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Any
 
@@ -125,7 +125,8 @@ class Demanding:
     """A terminal whose texts depend on the rest of the input: `pairs` are text·MARK·rest.
 
     `longest`: it ends only where no longer match is possible, as a lexer reads it, because its demands are too many to
-    follow.  `closed`: it may be any text of a language, wherever a certain text follows.
+    follow.  `lexed`: how many demands it makes, and its pairs if it were read so.  `closed`: it may be any text of a
+    language, wherever a certain text follows.
     """
 
     pairs: Expr | Pairs
@@ -133,6 +134,7 @@ class Demanding:
     longest: bool = False
     name: str = ""
     closed: tuple[Expr, str] | None = None
+    lexed: tuple[int, Pairs] | None = None
 
     def __repr__(self) -> str:
         return f"Demanding(pairs=<…>, source={self.source!r})"
@@ -264,18 +266,18 @@ class SmallPattern:
 
         texts: returns those of a pattern; most: different demands.
         """
-        narrowed = longest is not None and len({leads.get(MARK_POINT) for _, leads in rows}) > most
-        if narrowed:
-            assert longest is not None
-            # else only the end could follow, as after any text
-            narrowed = all(longest[leads[MARK_POINT]][1] for _, leads in longest if MARK_POINT in leads)
-            rows = longest if narrowed else rows
+        lexed = None
+        # else only the end could follow, as after any text
+        if longest is not None and all(longest[leads[MARK_POINT]][1] for _, leads in longest if MARK_POINT in leads):
+            lexed = len({leads.get(MARK_POINT) for _, leads in rows}), Pairs(longest, self.alphabet)
+        narrowed = lexed is not None and lexed[0] > most
+        rows = longest if narrowed and longest is not None else rows
         if not rows:
             return NEVER
         free = free_row(rows, self.alphabet)
         if all(leads.get(MARK_POINT, free) == free for _, leads in rows):
             return texts(self.pattern)
-        return Demanding(Pairs(rows, self.alphabet), self.pattern, narrowed)
+        return Demanding(Pairs(rows, self.alphabet), self.pattern, narrowed, lexed=None if narrowed else lexed)
 
 
 MAX_PLACES = 20_000  # of a terminal, times the demand it meets
@@ -573,6 +575,7 @@ class DemandAutomaton:
 
 
 MAX_COPIES = 200_000  # of rules
+_MOST_EXACT = 400_000  # units of work on copies that can be had cheaper: with a terminal as a lexer reads it
 _WRITTEN_OUT = 8  # ways in which a part of an alternative is read; more become a rule, else those of parts multiply
 
 _Open = frozenset[Demand]
@@ -583,10 +586,30 @@ _Rules = Mapping[str, tuple[tuple[Symbol | Demanding, ...], ...]]
 def resolved(rules: _Rules, start: str) -> tuple[dict[str, tuple[Sequence, ...]], str]:
     """Return rules without demands, and the start rule; names stay, copies get new ones.
 
-    Raises: LimitExceeded: demands that multiply the rules.
+    Where demands multiply the rules, the terminal that makes most of them is read as its longest match, and the next.
+    Raises: LimitExceeded: demands that multiply the rules all the same.
     """
     rules = {name: tuple(map(_with_closings, sequences)) for name, sequences in rules.items()}
-    resolver = _Resolver(rules)
+    while True:
+        symbols = chain.from_iterable(chain.from_iterable(rules.values()))
+        lexed = {s: s.lexed for s in symbols if isinstance(s, Demanding) and s.lexed is not None}
+        try:
+            return _resolved(rules, start, _MOST_EXACT if lexed else None)
+        except _Dear:
+            most, (_, pairs) = max(lexed.items(), key=lambda item: item[1][0])
+            read: dict[Any, Demanding] = {most: replace(most, pairs=pairs, longest=True, lexed=None)}
+            rules = {
+                name: tuple(tuple(read.get(symbol, symbol) for symbol in sequence) for sequence in sequences)
+                for name, sequences in rules.items()
+            }
+
+
+class _Dear(Exception):
+    """Copies take more work than they may."""
+
+
+def _resolved(rules: _Rules, start: str, most: int | None) -> tuple[dict[str, tuple[Sequence, ...]], str]:
+    resolver = _Resolver(rules, most)
     every = resolver.demands.every
     for name in rules:
         resolver.ends(Ref(name), every)  # of rules that are not used as well: they keep their names
@@ -620,8 +643,8 @@ def _with_closings(sequence: tuple[Symbol | Demanding, ...]) -> tuple[Symbol | D
 class _Resolver:
     """Finds the demands under which each rule is entered and left, then writes the copies that are used."""
 
-    def __init__(self, rules: _Rules) -> None:
-        self._rules = rules
+    def __init__(self, rules: _Rules, most: int | None) -> None:
+        self._rules, self._most, self._units = rules, most, 0
         spend(sum(map(len, rules.values())))
         self.demands = Demands(alphabet_of_symbols(chain.from_iterable(chain.from_iterable(rules.values()))))
         self._free: _Open = frozenset({self.demands.every})
@@ -776,7 +799,7 @@ class _Resolver:
         many ways is a rule, else the ways multiply.
         """
         here = [{demand}]
-        spend(4 + 4 * len(sequence))
+        self._spend(4 + 4 * len(sequence))
         for symbol in sequence:
             here.append({end for one in self._ordered(here[-1]) for end in self.ends(symbol, one)})
         here[-1] &= ends
@@ -810,11 +833,17 @@ class _Resolver:
                         groups.setdefault(tails[end], set()).add(end)
                 heads = ((self._restricted(symbol, one, frozenset(group)), tail) for tail, group in groups.items())
                 options = tuple((head, *rest) for head, tail in heads for rest in tail)
-                spend(2 * len(groups) + 2 * len(options))
+                self._spend(2 * len(groups) + 2 * len(options))
                 if options:
                     continuing[one] = options
             tails = continuing
         return tails.get(demand, ())
+
+    def _spend(self, units: int) -> None:
+        self._units += units
+        if self._most is not None and self._units > self._most:
+            raise _Dear
+        spend(units)
 
     def _short(self, name: str, options: tuple[Sequence, ...]) -> tuple[Sequence, ...]:
         """Return the ways in which a part of an alternative is read, as one rule where they are many."""

@@ -243,7 +243,7 @@ class Terminals:
             return Pattern(NEVER, source)
         if isinstance(language, Demanding):
             named = f"terminal {name or raw}" + (f", {place}" if place else "")
-            return replace(language, name=named) if language.longest else language
+            return replace(language, name=named) if language.longest or language.lexed else language
         return Pattern(language, source)
 
 
