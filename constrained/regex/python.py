@@ -73,6 +73,7 @@ def parsed(pattern: str, flags: int = 0) -> tuple[Items, int]:
 
 def widths(pattern: str) -> tuple[int, int]:
     """Return the fewest and the most characters of the texts of a pattern, as `re` bounds them."""
+    spend(len(pattern))
     least, most = _tree(pattern, 0).getwidth()
     return int(least), int(most)
 

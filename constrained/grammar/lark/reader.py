@@ -604,7 +604,7 @@ def _read(
             return LarkTreeReader(sources, start, given, parts).grammar(shown_to)
         except RecursionError as error:
             because = "reading it needs more stack than Python has"
-            raise LimitExceeded("Lark grammar is nested too deeply", because=because) from error
+            raise LimitExceeded("Lark grammar is nested too deeply", where=work.place(), because=because) from error
         except GrammarError as error:
             from constrained.notations.foreign import recognised
 

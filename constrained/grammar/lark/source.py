@@ -28,6 +28,7 @@ from constrained.grammar.lark.syntax import LarkText, Lexeme, Node, Statement
 
 MAX_FILES = 100  # that one grammar imports, each time it does
 _LIBRARY = frozenset({"common.lark", "lark.lark", "python.lark", "unicode.lark"})
+_SHELF = Path("<lark>")  # where messages say that these are
 
 Specials: TypeAlias = Collection[str] | Mapping[str, str]  # names of tokens; or terminal -> token
 
@@ -209,8 +210,8 @@ class Sources:
         """Return the file that a statement of a file imports from."""
         *folders, stem = (part.text for part in statement.path)
         path, place = Path(*folders, f"{stem}.lark"), statement.path[0].place
-        library, name = _library(), Path(file.name or "")
-        if path.name in _LIBRARY and (not statement.relative and not folders or name.parent == library):
+        name = Path(file.name or "")
+        if path.name in _LIBRARY and (not statement.relative and not folders or name.parent == _SHELF):
             return _library_file(path.name)
         self.count += 1
         if self.count > MAX_FILES:
@@ -235,7 +236,7 @@ def _library() -> Path:
 
 @lru_cache(maxsize=len(_LIBRARY))
 def _library_file(name: str) -> LarkText:
-    return _file(_library() / name)
+    return _file(_library() / name, str(_SHELF / name))
 
 
 def _file(path: Path, name: str | None = None) -> LarkText:

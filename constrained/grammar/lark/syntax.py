@@ -152,6 +152,8 @@ class LarkText:
                 end = at = self._end_of_json(f"%{kind}", at, start)
             if kind != "comment":
                 lexemes.append(Lexeme(kind, self.text[start:end], start, self))
+            if kind == "other" and self.text[start] in _UNCLOSED:
+                break  # where the text is refused, unless a mistake stands before
         return (*lexemes, Lexeme("line", "", len(self.text.rstrip()), self))
 
     def _end_of_json(self, word: str, at: int, start: int) -> int:
