@@ -288,7 +288,7 @@ def test_bodies_that_are_none(served, data, kind, status):
 def test_a_client_that_leaves_ends_its_answer(served, client, stream):
     """Its tokens stop, and others are served."""
     before = _metric(served, "constrained_cancelled_total")
-    wanted = {"temperature": 2.0, "n": 4, "tools": TOOLS, "tool_choice": "none", "logit_bias": {str(one): -100 for one in range(1200, 1300)}}
+    wanted = {"temperature": 2.0, "n": 4, "tools": TOOLS, "tool_choice": "none", "logit_bias": {str(one): -100 for one in range(1300, 1400)}}
     if stream:
         answer = _asked(client, stream=True, **wanted)
         next(iter(answer))
