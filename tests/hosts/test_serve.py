@@ -21,6 +21,8 @@ uvicorn = pytest.importorskip("uvicorn")
 for needed in ("starlette", "prometheus_client", "railroad", "transformers"):
     pytest.importorskip(needed)
 
+from constrained.default_model.build import SIZE
+
 import constrained as c
 
 PROMPT = [{"role": "user", "content": "What is the weather in Oslo in celsius?"}]
@@ -288,7 +290,7 @@ def test_bodies_that_are_none(served, data, kind, status):
 def test_a_client_that_leaves_ends_its_answer(served, client, stream):
     """Its tokens stop, and others are served."""
     before = _metric(served, "constrained_cancelled_total")
-    wanted = {"temperature": 2.0, "n": 4, "tools": TOOLS, "tool_choice": "none", "logit_bias": {str(one): -100 for one in range(1300, 1400)}}
+    wanted = {"temperature": 2.0, "n": 4, "tools": TOOLS, "tool_choice": "none", "logit_bias": {str(one): -100 for one in range(SIZE, SIZE + 100)}}
     if stream:
         answer = _asked(client, stream=True, **wanted)
         next(iter(answer))
