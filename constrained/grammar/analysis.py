@@ -37,11 +37,11 @@ class Facts:
         self._grammar = grammar
         spend(sum([4 + 4 * len(sequence) for rule in grammar.rules.values() for sequence in rule.alternatives]))
         every = {name: rule.alternatives for name, rule in grammar.rules.items()}
-        productive = deriving(every, lambda symbol: is_empty(symbol) or is_filled(symbol))
+        productive = deriving(every, has_word)
         if grammar.start not in productive:
             raise _no_word(grammar, every, productive)
         self.rules = useful(every, grammar.start, lambda symbol: (
-            symbol.rule in productive if type(symbol) is Ref else is_empty(symbol) or is_filled(symbol)))
+            symbol.rule in productive if type(symbol) is Ref else has_word(symbol)))
         self._nullable_rules = deriving(self.rules, is_empty)
         self._filled_rules = reaching(self.rules, is_filled)
         self.component = _components({name: self._may_begin_with(sequences) for name, sequences in self.rules.items()})
@@ -75,6 +75,11 @@ def is_filled(symbol: Symbol) -> bool:
     if type(symbol) is Pattern:
         return bool(symbol.language.edges())
     return type(symbol) is not Literal or bool(symbol.text)
+
+
+def has_word(symbol: Symbol) -> bool:
+    """Return whether a terminal has any word; only that of a pattern may have none."""
+    return type(symbol) is not Pattern or symbol.language.accepts or bool(symbol.language.edges())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,7 @@ def factored(exprs: Iterable[Expr]) -> Expr:
 def _no_word(grammar: Productions, rules: Rules, productive: set[str]) -> GrammarError:
     what = f"rule '{grammar.start}' derives no word"
     wordless = [part.source for part in grammar.symbols()
-                if isinstance(part, Pattern) and not (is_empty(part) or is_filled(part))]
+                if isinstance(part, Pattern) and not has_word(part)]
     if wordless and grammar.start in deriving(rules, lambda symbol: True):
         because = f"the pattern /{wordless[0]}/ matches no text"
         return GrammarError(what, because=because, instead="a pattern that matches some text")

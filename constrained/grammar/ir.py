@@ -296,11 +296,11 @@ class Productions:
         sequences = chain.from_iterable([rule.alternatives for rule in self.rules.values()])
         object.__setattr__(self, "_symbols", tuple(chain.from_iterable(sequences)))
         for symbol in self._symbols:
-            if isinstance(symbol, Ref):
+            if type(symbol) is Ref:
                 named.append(symbol.rule)
-            elif isinstance(symbol, Special):
+            elif type(symbol) is Special:
                 declared.add(symbol.name)
-            elif isinstance(symbol, Embedded):
+            elif type(symbol) is Embedded:
                 declared.update(getattr(symbol.machine, "specials", ()))  # that it cannot do without
                 if symbol.machine.widened:
                     widened += [entry for entry in symbol.machine.widened if entry not in self.widened]

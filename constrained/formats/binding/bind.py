@@ -133,7 +133,7 @@ def make_frame(generic: Grammar, definition: Definition, request: TurnRequest, w
     if tags is not None and request.marker_safe:
         mark = misread(definition, tags)  # raw strings do without, as nothing is escaped in them
         tags = tags._replace(avoid=mark, ends=overlapping(rules, mark))
-    around = _around(rules, shapes)
+    around = _around(rules, shapes, definition)
     last = names_last(shapes, around, specials)
     grammar = grammar_of(around, generic, definition) if calling else None
     return Frame(rules, shapes, own_shapes, around, grammar, specials, tags, avoid, names, last)
@@ -186,12 +186,14 @@ def _keep_beginnings(rules: Alternatives) -> None:
                 state.edges_stay = True
 
 
-def _around(rules: Alternatives, shapes: Mapping[str, tuple[Sequence, ...]]) -> Alternatives:
-    bound = {Ref("name"), Ref("arguments")}
+def _around(rules: Alternatives, shapes: Mapping[str, tuple[Sequence, ...]], definition: Definition) -> Alternatives:
+    bound = {Ref("name"), Ref("arguments"), Ref(id_slot(rules))}
     bare = {
         rule: tuple(tuple(symbol for symbol in sequence if symbol not in bound) for sequence in sequences)
         for rule, sequences in shapes.items()
     }
+    if definition.calls is not None and definition.calls.all is not None and shapes:
+        bare = {definition.calls.all: bare["tool_call"]}  # one machine is bound there, of all calls of a turn
     return prune({**rules, **bare}, ENTRY)
 
 
@@ -383,7 +385,7 @@ def bind(
         if frame.own:
             rules = prune({**rules, **_own_calls(frame, definition, options)}, ENTRY)
     if request.prompt:
-        rules = prune(after_prompt(rules, ENTRY, request.prompt, frame.specials), ENTRY)
+        rules = after_prompt(rules, ENTRY, request.prompt, frame.specials)
     return grammar_of(rules, generic, definition, frame.grammar)
 
 
@@ -464,7 +466,7 @@ def _bind_tools(
         ]
     if definition.calls is not None and definition.calls.all is not None:
         calls = Embedded("calls", _calls(frame, definition, request, names, machines))
-        return prune({**frame.rules, definition.calls.all: ((calls,),)}, ENTRY)
+        return {**frame.around, definition.calls.all: ((calls,),)}
     if request.tools is None:
         return prune({**frame.rules, "arguments": ((Embedded("arguments", machines[0]),),)}, ENTRY)
     if frame.last is not None and names and frame.specials.isdisjoint(names):

@@ -139,13 +139,13 @@ class Parts:
 
     def state(self, schema: Mapping[str, Any]) -> State:
         """Return the state of a plain schema."""
-        schema = without_notes(schema)
-        key = content(schema)
-        if key is None:
-            return embed(schema, **self._options).state()
-        if key not in self.made:
-            self.made[key] = embed(schema, **self._options).state()
-        return self.made[key]
+        key = content(without_notes(schema))
+        state = self.made.get(key)
+        if state is None:
+            state = embed(without_notes(schema), **self._options).state()
+            if key is not None:
+                self.made[key] = state
+        return state
 
     def see(self, keys: Iterable[str]) -> None:
         """Look for markers in the keys of all objects that will be asked for, instead of in those of each."""

@@ -108,7 +108,7 @@ def parted(definition: Definition, tools: object) -> tuple[object, tuple[str, ..
     >>> parted(ChatFormat.load("chatglm3").definition, [{"type": "code_interpreter"}, {"name": "f"}])
     ([{'name': 'f'}], ('interpreter',))
     """
-    if not isinstance(tools, (list, tuple)):
+    if not definition.builtins or not isinstance(tools, (list, tuple)):
         return tools, ()
     words: dict[object, list[str]] = {}
     for name in definition.builtins:

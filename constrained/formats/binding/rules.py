@@ -190,14 +190,15 @@ def answering(rules: Alternatives, response: Symbol) -> Alternatives:
 
 def join_literals(sequence: Iterable[Symbol], specials: Collection[str]) -> Sequence:
     """Return the sequence with neighbouring texts as one; special tokens stay apart."""
-    joined: list[Symbol] = []
+    joined, before = list[Symbol](), None
     for symbol in sequence:
-        last = joined[-1] if joined else None
-        if (isinstance(symbol, Literal) and isinstance(last, Literal)
-                and symbol.text not in specials and last.text not in specials):
-            joined[-1] = Literal(last.text + symbol.text)
+        text = symbol.text if type(symbol) is Literal and symbol.text not in specials else None
+        if text is not None and before is not None:
+            text = before + text
+            joined[-1] = Literal(text)
         else:
             joined.append(symbol)
+        before = text
     return tuple(joined)
 
 
@@ -225,7 +226,8 @@ MOST_WAYS = 1_000  # of reading a prompt
 
 
 def after_prompt(rules: Alternatives, start: str, prompt: str, specials: Collection[str]) -> Alternatives:
-    """Return the rules in which `start` derives what may follow the prompt.
+    """Return the rules, each of which derives something, in which `start` derives what may follow the prompt; only
+    those that it reaches.
 
     `specials`: the texts that are special tokens, in the prompt and among the literals of the rules.
 
@@ -246,7 +248,9 @@ def after_prompt(rules: Alternatives, start: str, prompt: str, specials: Collect
                     else f"the prompt {prompt!r} can be read in too many ways",
                     instead="what the prompt holds behind the assistant's header, outside of calls",
                 )
-    return {**rules, start: tuple(ways)}
+    left = {**rules, start: tuple(ways)}
+    names = reached(left, [start])
+    return {name: sequences for name, sequences in left.items() if name in names}
 
 
 def _units(prompt: str, specials: Collection[str]) -> list[str]:
