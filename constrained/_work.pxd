@@ -14,3 +14,5 @@ cdef class Budget:
 
 cdef int spent(long long units, at) except -1
 cdef int spent_nearby(long long units) except -1
+cdef bint put_off_collections() noexcept
+cdef int collections_again() noexcept

@@ -5,6 +5,8 @@
 """
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_FromVoidPtr
 
+from gc import collect
+
 
 # ======================================================================================================================
 # Budgets of work, and what takes units off the one of a thread: asked for before everything that computes.
@@ -95,6 +97,8 @@ cdef class Budget:
         self.rest -= units
         if self.rest < self._next_check:
             _look(self)
+            if collector_is_off:
+                collect(1)      # the young objects of a millisecond; those of a second, at its end, stop all for 50
         return 0
 
     def spend_nearby(self, units):
@@ -133,6 +137,32 @@ cdef int spent_nearby(long long units) except -1:
     if type(budget) is Budget:
         return (<Budget>budget).take_nearby(units)
     budget.spend_nearby(units)
+    return 0
+
+
+cdef extern from "Python.h":
+    int PyGC_Disable() noexcept
+    int PyGC_Enable() noexcept
+
+
+cdef bint collector_is_off = False      # by the holder of some kernel's lock
+
+
+cdef bint put_off_collections() noexcept:
+    """Switch Python's garbage collector off, but where a budget is looked at; say whether it was on."""
+    global collector_is_off
+    if not PyGC_Disable():
+        return False
+    collector_is_off = True
+    return True
+
+
+cdef int collections_again() noexcept:
+    """Switch it on, if it was put off."""
+    global collector_is_off
+    if collector_is_off:
+        PyGC_Enable()
+        collector_is_off = False
     return 0
 
 

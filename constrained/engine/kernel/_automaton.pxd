@@ -46,7 +46,7 @@ cdef class Machines:
     cdef int set_calls(self, int machine, const Ints* pairs) except -1
     cdef int set_edges(self, int machine, const Ints* ranges, const Ints* calls, const Ints* tokens) except -1
     cdef int clear(self) except -1
-    cdef void release(self) noexcept
+    cdef void release(self) noexcept nogil
 
 
 cdef struct Table:
@@ -210,7 +210,7 @@ cdef class Stacks:
     cdef bint records(self, int stack) noexcept
     cdef object recorded(self, int record, bytes closing)
     cdef int clear(self) except -1
-    cdef void release(self) noexcept
+    cdef void release(self) noexcept nogil
     # internals
     cdef int begin(self) noexcept
     cdef int settle(self, int first) except -1
@@ -354,7 +354,7 @@ cdef class Automaton:
     cdef set named_tokens(self, int state)
     cdef int drop(self) noexcept
     cdef int clear(self) except -1
-    cdef void release(self) noexcept
+    cdef void release(self) noexcept nogil
     # internals
     cdef int mark(self, int state) except -1
     cdef int32_t* own_block(self, const int32_t* block) except NULL

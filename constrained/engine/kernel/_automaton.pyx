@@ -48,9 +48,10 @@ cdef class Machines:
         self.objects = []
 
     def __dealloc__(self):
-        self.release()
+        with nogil:     # other threads run while the system takes pages back
+            self.release()
 
-    cdef void release(self) noexcept:
+    cdef void release(self) noexcept nogil:
         released(self.at)
         self.at, self.count, self.room = NULL, 0, 0
         ints_free(&self.ranges)
@@ -718,6 +719,7 @@ cdef class Expansion:
         """Lay out fixed bytes as a chain of states, without an object for each, from the last one on."""
         cdef int i, fresh, target = self.number(then)
         for i in range(len(data) - 1, -1, -1):
+            work(self.meter, LISTED)
             fresh = self.machines.fresh(None) if i else at
             self.machines.add_range(fresh, data[i], data[i], target)
             self.machines.at[fresh].flags = EXPANDED
@@ -820,9 +822,10 @@ cdef class Stacks:
             self.push(after, -1, -1)
 
     def __dealloc__(self):
-        self.release()
+        with nogil:     # other threads run while the system takes pages back
+            self.release()
 
-    cdef void release(self) noexcept:
+    cdef void release(self) noexcept nogil:
         ints_free(&self.frames)
         ints_free(&self.first)
         ints_free(&self.next)
@@ -1491,10 +1494,11 @@ cdef class Automaton:
         self.intern(&nothing, 0)                                # DEAD
 
     def __dealloc__(self):
-        self.release()
+        with nogil:     # other threads run while the system takes pages back
+            self.release()
         released(self.marks)
 
-    cdef void release(self) noexcept:
+    cdef void release(self) noexcept nogil:
         arena_free(&self.rows)
         self.rows.used = self.rows.size = 0
         released(self.states)

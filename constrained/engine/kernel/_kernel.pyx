@@ -2576,10 +2576,11 @@ cdef class Composer:
         buffer_begin(&self.buffer, self.trie.words)
 
     def __dealloc__(self):
-        self.release()
+        with nogil:     # other threads run while the system takes pages back
+            self.release()
         buffer_end(&self.buffer)
 
-    cdef void release(self) noexcept:
+    cdef void release(self) noexcept nogil:
         arena_free(&self.finished)
         self.finished.used = self.finished.size = 0
         map_free(&self.ids)
@@ -2846,8 +2847,10 @@ cdef class Kernel:
             self.adopt()
         if not self.turnstile.try_pass():
             self.meter.waiting += 1
-            self.turnstile.wait()
-            self.meter.waiting -= 1
+            try:
+                self.turnstile.wait()
+            finally:
+                self.meter.waiting -= 1
         self.meter.budget = budget
         self.turnstile.put_off_collections()
         self.languages.most = self.languages.count + MOST_LANGUAGES

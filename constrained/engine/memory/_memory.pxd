@@ -22,7 +22,7 @@ cdef struct Arena:
 
 
 cdef void* arena_chunk(Arena* arena, size_t size) except NULL
-cdef void arena_free(Arena* arena) noexcept
+cdef void arena_free(Arena* arena) noexcept nogil
 
 
 cdef inline void* arena_take(Arena* arena, size_t count) except NULL:
@@ -79,6 +79,7 @@ cdef class Turnstile:
     cdef long forks
     # whether the holder of the lock found the garbage collector at work
     cdef bint collects
+    cdef long holder            # the thread, 0: none
 
     cdef bint is_inherited(self) noexcept
     cdef int renew(self) except -1
@@ -140,7 +141,7 @@ cdef inline int ints_extend(Ints* v, const Ints* more) except -1:
     return 0
 
 
-cdef inline void ints_free(Ints* v) noexcept:
+cdef inline void ints_free(Ints* v) noexcept nogil:
     """Give the memory back."""
     released(v.at)
     v.at, v.size, v.room = NULL, 0, 0
@@ -257,7 +258,7 @@ cdef inline int map_grow(Map* m) except -1:
     return 0
 
 
-cdef inline void map_free(Map* m) noexcept:
+cdef inline void map_free(Map* m) noexcept nogil:
     """Give the memory back."""
     released(m.at)
     released(m.old)

@@ -10,12 +10,13 @@ Every block is asked for through `admit`, so tests can refuse any of them.  Arra
 _memory.pxd, where all units take them from.
 """
 from cpython.pythread cimport (
-    NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, WAIT_LOCK)
+    NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock,
+    PyThread_get_thread_ident, PyThread_release_lock, WAIT_LOCK)
 from libc.stdlib cimport calloc, free, malloc, realloc
-from constrained._work cimport Budget
+from constrained._work cimport Budget, collections_again, put_off_collections
 
 from constrained.errors import LimitExceeded
-from constrained.work import current, thread
+from constrained.work import Preempted, current, thread
 
 import constrained.caches as caches
 import os
@@ -129,7 +130,7 @@ cdef void* arena_chunk(Arena* arena, size_t size) except NULL:
     return fresh
 
 
-cdef void arena_free(Arena* arena) noexcept:
+cdef void arena_free(Arena* arena) noexcept nogil:
     cdef char* before
     while arena.chunk != NULL:
         before = (<char**>arena.chunk)[0]
@@ -244,7 +245,8 @@ cdef class Meter:
 
 
 # ======================================================================================================================
-# One thread at a time in a kernel: a lock that a fork cannot leave held, and no garbage collection under it.
+# One thread at a time in a kernel: a lock that a fork cannot leave held, and no garbage collection under it but where
+# a budget is looked at.
 #
 # Owns its lock.  Borrows the garbage collector of the process: who holds a lock switches it off, and on when it leaves.
 # Invariant: in a process that was forked, no lock is held by a thread that is not there: `is_inherited` tells, `renew`
@@ -254,22 +256,14 @@ cdef class Meter:
 # time; it comes right after instead.
 # ======================================================================================================================
 
-cdef extern from "Python.h":
-    int PyGC_Disable() noexcept
-    int PyGC_Enable() noexcept
-
-
-cdef long forks = 0                 # processes between the first one and this
-cdef bint collector_is_off = False  # by the holder of some lock
+cdef long forks = 0     # processes between the first one and this
 
 
 def _forked():
     """See to the child of a fork: a thread that was at work in a kernel is not in it, and will never leave."""
-    global forks, collector_is_off
+    global forks
     forks += 1
-    if collector_is_off:
-        PyGC_Enable()
-    collector_is_off = False
+    collections_again()
 
 
 if hasattr(os, "register_at_fork"):
@@ -301,20 +295,27 @@ cdef class Turnstile:
         cdef PyThread_type_lock fresh = PyThread_allocate_lock()
         if fresh == NULL:
             raise MemoryError
-        self.lock, self.forks = fresh, forks
+        self.lock, self.forks, self.holder = fresh, forks, 0
         return 0
 
     cdef bint try_pass(self) noexcept:
         """Take the lock if nobody holds it."""
-        return PyThread_acquire_lock(self.lock, NOWAIT_LOCK)
+        if not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
+            return False
+        self.holder = PyThread_get_thread_ident()
+        return True
 
     cdef int wait(self) except -1:
         """Take the lock as soon as nobody holds it; other threads run meanwhile.
+
+        Raises: Preempted: this thread holds it itself, in the middle of whose work the collector ends an object.
 
         Whoever waits for the interpreter with the lock in hand keeps all others waiting for both.  So it is given back
         until the interpreter is there; who comes too late then, time and again, holds on to it.
         """
         cdef int tries
+        if self.holder == PyThread_get_thread_ident():
+            raise Preempted
         for tries in range(TRIES):
             with nogil:
                 PyThread_acquire_lock(self.lock, WAIT_LOCK)
@@ -323,25 +324,22 @@ cdef class Turnstile:
                 return 0
         with nogil:
             PyThread_acquire_lock(self.lock, WAIT_LOCK)
+        self.holder = PyThread_get_thread_ident()
         return 0
 
     cdef int put_off_collections(self) except -1:
         """Switch the garbage collector off until the holder leaves."""
-        global collector_is_off
-        self.collects = PyGC_Disable()
-        if self.collects:
-            collector_is_off = True
+        self.collects = put_off_collections()
         return 0
 
     cdef int leave(self) noexcept:
         """Give the lock back, and the garbage collector what was put off."""
-        global collector_is_off
         if self.collects:
-            PyGC_Enable()
-            collector_is_off = False
+            collections_again()
         return self.unlock()
 
     cdef int unlock(self) noexcept:
         """Give back a lock that was taken by `try_pass` alone."""
+        self.holder = 0
         PyThread_release_lock(self.lock)
         return 0

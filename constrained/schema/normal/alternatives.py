@@ -26,7 +26,7 @@ from operator import attrgetter
 from threading import local
 from typing import Any, NamedTuple, TypeAlias
 
-from constrained.errors import LimitExceeded, SchemaError, UnsupportedSchema
+from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.schema.normal import arrays, objects
 from constrained.schema.normal.arrays import ArraySketch
 from constrained.schema.normal.objects import (
@@ -69,7 +69,7 @@ from constrained.schema.normal.unions import (
     rivals,
 )
 from constrained.schema.number_sets import is_constant
-from constrained.schema.reading.document import NOTHING, Node, at_keyword, bared, both, denials, ordered
+from constrained.schema.reading.document import NOTHING, Node, applies_itself, at_keyword, bared, both, denials, ordered
 from constrained.schema.strings.sets import ALL_TEXTS
 from constrained.schema.values import ALWAYS, Conj, ItemFrom, SignedNode
 from constrained.work import spend
@@ -672,10 +672,7 @@ def _worked_off(stack: list[tuple[Query, Steps]]) -> Any:
         answer = memo.get(wanted)
         if answer is _PENDING:
             if any(wanted == other for other, _ in stack):
-                raise SchemaError(
-                    "schema applies itself to the same value", where=wanted.signed.node.pointer,
-                    because="no value decides whether it is valid", instead="break the cycle",
-                )
+                raise applies_itself(wanted.signed.node)
             raise Busy
         if answer is None:
             answer = _direct(wanted)

@@ -145,7 +145,7 @@ def _entered(
     for keyword in REFERRING:
         if keyword in schema and keyword in resource.dialect.rules:
             library.references.append(Reference(schema, keyword, resource, where))
-            if not resource.dialect.only_refers(schema):  # combined with others
+            if resource.dialect.refers_by(schema) is None:  # combined with others
                 library.risky.append(schema)
             if resource.dialect.reference_stands_alone:
                 entries = [(name, schema[name]) for name in ("$ref", "definitions") if name in schema]
@@ -366,5 +366,4 @@ def load(
     document = Document(library, formats, closed)
     if isinstance(resource.root, bool) or not resource.root:
         return NOTHING if resource.root is False else ALWAYS
-    node = document.node(resource.root, resource, (), "#")
-    return document.follow(node) if "$ref" in resource.root else node.conj
+    return document.follow(document.node(resource.root, resource, (), "#"))

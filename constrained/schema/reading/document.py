@@ -38,6 +38,7 @@ from constrained.schema.by_content import content
 from constrained.schema.reading.keywords import (
     BY_URI,
     DRAFT_2020,
+    JOINING,
     UNDECLARED,
     Dialect,
     by_uri,
@@ -65,6 +66,7 @@ from constrained.work import spend, unlocked_at_fork
 Where: TypeAlias = "str | tuple[Where, str | int]"
 Schema: TypeAlias = "dict[str, Any] | bool"
 
+_REFERRING = JOINING | {"$ref"}  # only these, see `Dialect.refers_by`
 _PORTION = 200  # units that are spent at once
 _MOST_ALIKE, _LONGEST_ALIKE = 200, 10_000  # values in schemas that are found by content, and bytes of their names
 MOST_METASCHEMAS = 32  # each declared by the one before
@@ -398,10 +400,19 @@ class Node(SignedNode):
         if schema is False:
             return NOTHING
         inside = self.entered(keyword)
-        where: Where = inside if step is None else (inside, step)
+        node = self._inner(schema, inside if step is None else (inside, step))
+        return node.conj if _REFERRING.isdisjoint(schema) else self.document.follow(node)
+
+    def _inner(self, schema: Schema, where: Where) -> Node:
         document = self.document
-        node = document.node(schema, document.library.embedded.get(id(schema), self.resource), self.scope, where)
-        return document.follow(node) if "$ref" in schema else node.conj
+        return document.node(schema, document.library.embedded.get(id(schema), self.resource), self.scope, where)
+
+    def meant(self, keyword: str) -> Node:
+        """Return what this node is, by the keyword that `Dialect.refers_by` has found."""
+        if keyword != "$ref":
+            return self._inner(self.schema[keyword][0], (self.entered(keyword), 0))
+        target = self._target(keyword)
+        return self.document.node(target.schema, target.resource, self.scope, target.where)
 
     def each_below(self, schemas: Iterable[tuple[Step, Schema]], keyword: str) -> dict[Step, Conj]:
         """Return the subschemas under the names (or indices) in a keyword's value, each as `below` does."""
@@ -510,23 +521,18 @@ class Document:
         if conj is not None:
             return conj
         seen: dict[Node, None] = {}
-        while "$ref" in node.schema:
+        while (keyword := node.resource.dialect.refers_by(node.schema)) is not None:
             conj = self.followed.get(node)
             if conj is not None:
                 break
-            if not node.resource.dialect.only_refers(node.schema):
-                break
             if node in seen:
-                raise SchemaError(
-                    "reference leads back to itself", where=node.pointer, because="no value decides whether it is valid"
-                )
+                raise applies_itself(node)
             seen[node] = None
             spend(1)
-            target = node._target("$ref")
-            if isinstance(target.schema, bool) or not target.schema:
-                conj = NOTHING if target.schema is False else ALWAYS
+            node = node.meant(keyword)
+            if isinstance(node.schema, bool) or not node.schema:
+                conj = NOTHING if node.schema is False else ALWAYS
                 break
-            node = self.node(target.schema, target.resource, node.scope, target.where)
         if conj is None:
             conj = node.conj
         for reference in seen:
@@ -611,6 +617,13 @@ def rank(part: Obligation) -> tuple[object, ...]:
     place = getattr(part, "index", getattr(part, "length", 0))
     serials = [signed.node.serial for signed in ordered(conj)]
     return _ORDER.index(type(part)), getattr(part, "key", ""), place, serials
+
+
+def applies_itself(node: Node) -> SchemaError:
+    return SchemaError(
+        "schema applies itself to the same value", where=node.pointer,
+        because="no value decides whether it is valid", instead="break the cycle",
+    )
 
 
 def located(error: LimitExceeded, pointer: str) -> LimitExceeded:

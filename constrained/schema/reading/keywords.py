@@ -281,7 +281,7 @@ def applying(*ways: Applies, holds: Holds | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-_REF = frozenset({"$ref"})
+JOINING = frozenset({"allOf", "anyOf", "oneOf"})  # of one member: what that is
 _FORMATS_4 = frozenset({"date-time", "email", "hostname", "ipv4", "ipv6", "uri"})
 _FORMATS_6 = _FORMATS_4 | {"uri-reference", "uri-template", "json-pointer"}
 _FORMATS_7 = _FORMATS_6 | {
@@ -312,11 +312,13 @@ class Dialect:
     # what modules have cut from the rules, by a name of their own; it goes with the dialect, which a schema may bring
     tables: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def only_refers(self, schema: Mapping[str, Any]) -> bool:
-        """Say whether a schema with a reference is its "$ref", and says nothing else that counts."""
-        if "$ref" not in schema or "$ref" not in self.rules:
-            return False
-        return self.reference_stands_alone or self.rules.keys().isdisjoint(schema.keys() - _REF)
+    def refers_by(self, schema: Mapping[str, Any]) -> str | None:
+        """Return the keyword by which a schema is what one other is, if it says nothing else that counts."""
+        said = self.rules.keys() & schema.keys()
+        if "$ref" in said:
+            return "$ref" if self.reference_stands_alone or len(said) == 1 else None
+        only = min(said) if len(said) == 1 else ""
+        return only if only in JOINING and len(schema[only]) == 1 else None
 
     def without(self, keywords: frozenset[str]) -> Dialect:
         """Return this dialect where `keywords` are mere annotations."""
