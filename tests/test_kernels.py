@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from itertools import islice, product
 
@@ -14,7 +15,8 @@ from reference import ReferenceKernel
 import constrained as c
 from constrained.engine.memory import registry
 from constrained.engine.plain import PlainKernel
-from constrained.machine import MarkerSafe, Quoting
+from constrained.machine import END, Edges, MarkerSafe, Quoting
+from constrained.work import CHECK, Budget, Preempted, metered, spend
 
 VOCABULARY = hard_vocabulary()
 
@@ -364,3 +366,49 @@ def test_kernels_agree_on_masks_of_many_blocks(seed):
     )
     places = [c.compile(grammar, vocabulary, kernel=kind).place() for kind in ("plain", "compiled")]
     assert_kernels_agree(vocabulary, places, 9, seed)
+
+
+class Laborious:
+    """A machine state that takes fifty milliseconds and keeps all that it makes meanwhile."""
+
+    def __init__(self):
+        self.kept, self.young = [], 0
+
+    def expand(self):
+        for _ in range(50):
+            self.kept += [[] for _ in range(1000)]
+            self.young = max(self.young, sum(len(gc.get_objects(generation)) for generation in (0, 1)))
+            spend(CHECK)
+        return Edges(ranges=((97, 97, END),))
+
+
+def test_no_work_in_a_kernel_leaves_the_collector_a_long_stretch():
+    compiled = pytest.importorskip("constrained.engine.kernel._kernel").Kernel
+    kernel, state = compiled(VOCABULARY, specials=VOCABULARY.special), Laborious()
+    gc.collect()
+    with metered(Budget()):
+        kernel.step_byte(kernel.start_at(state, False), 97)
+    assert gc.isenabled() and state.young < 5_000
+
+
+def test_what_the_collector_ends_in_a_kernel_does_not_wait_for_it():
+    compiled = pytest.importorskip("constrained.engine.kernel._kernel").Kernel
+    kernel, outcomes = compiled(VOCABULARY, specials=VOCABULARY.special), []
+    known = kernel.start_at(nested_values(Quoting.JSON), False)
+
+    class Last:
+        def __del__(self):
+            assert not gc.isenabled()
+            try:
+                outcomes.append(kernel.step_byte(known, 91))
+            except Preempted:
+                outcomes.append(None)
+
+    state, last = Laborious(), Last()
+    last.itself = last
+    state.kept.append(last)
+    state.expand, expand = lambda: (state.kept.clear(), expand())[1], state.expand
+    del last
+    with metered(Budget()):
+        kernel.step_byte(kernel.start_at(state, False), 97)
+    assert outcomes == [None] and kernel.step_byte(known, 91) >= 0
