@@ -187,13 +187,14 @@ def _keep_beginnings(rules: Alternatives) -> None:
 
 
 def _around(rules: Alternatives, shapes: Mapping[str, tuple[Sequence, ...]], definition: Definition) -> Alternatives:
-    bound = {Ref("name"), Ref("arguments"), Ref(id_slot(rules))}
+    bound, named = {Ref("name"), Ref("arguments")}, shapes
+    if definition.calls is not None and definition.calls.all is not None and shapes:
+        bound.add(Ref(id_slot(rules)))
+        named = {definition.calls.all: shapes["tool_call"]}  # one machine is bound there, of all calls of a turn
     bare = {
         rule: tuple(tuple(symbol for symbol in sequence if symbol not in bound) for sequence in sequences)
-        for rule, sequences in shapes.items()
+        for rule, sequences in named.items()
     }
-    if definition.calls is not None and definition.calls.all is not None and shapes:
-        bare = {definition.calls.all: bare["tool_call"]}  # one machine is bound there, of all calls of a turn
     return prune({**rules, **bare}, ENTRY)
 
 
