@@ -8,6 +8,7 @@ against stepping every token by itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from constrained.engine.plain import (
     BODY,
     DEAD,
     DONE,
+    ESCAPE,
     PAIR,
     PAIR_U,
     UTF8,
@@ -32,10 +34,12 @@ from constrained.engine.plain import (
     edges_of,
     frames,
 )
-from constrained.engine.spelling import SCALARS, Spelling, clip, decode, near
+from constrained.engine.spelling import Spelling, clip, decode, near
 from constrained.engine.tokens.trie import BITS, INSIDE, LEADS
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.machine import Dispatch, Language, LiteralSet, State, Text
+from constrained.regex import Expr, repeat
+from constrained.regex.markers import Guarded
 from constrained.work import spend
 
 try:
@@ -78,8 +82,8 @@ _CONTINUING = bytes(range(0x80, 0xC0))
 # the first leading byte, the first and the last character that each of these bytes may begin, bytes to come
 _LEADING = ((0xC0, 0x80, 0x7FF, 1), (0xE0, 0x1000, 0xFFFF, 2), (0xF0, 0x40000, 0x10FFFF, 3))
 _UNREAD = {BODY: ((0x80, 0xC1), (0xF5, 0xFF)), UTF8: ((0x00, 0x7F), (0xC0, 0xFF))}
-# by bytes to come: first bits of characters after which any continuation may come: U+0800, U+1000, U+40000
-_PLAIN = {1: 0x20, 2: 0x1, 3: 0x1}
+# by bytes to come: first bits of characters after which any continuation may come: U+4E00, U+5000, U+40000
+_PLAIN = {1: 0x138, 2: 0x5, 3: 0x1}
 
 
 Span = tuple[int, int, "State | TextAt | None"]  # the first and the last of some bytes, and where they lead
@@ -110,18 +114,18 @@ class Lookahead(PlainKernel):
 
     def _look(self, state: int, byte: int) -> int:
         """Find the state after a byte, and after those around it that all configurations read as they read it."""
-        low, high, moved, data = 0, 255, list[Config](), bytes([byte])
-        for machine, stack in self.configurations(state):
+        low, high, moved, data, configs = 0, 255, list[Config](), bytes([byte]), self.configurations(state)
+        for machine, stack in configs:
             first, last, target = self._span(machine, byte)
             recorded = any(frame.record not in (None, FORGOTTEN) for frame in frames(stack))
             low, high = (byte, byte) if recorded else (max(low, first), min(high, last))
             if target is not None:
                 moved.append(self._forgot(target, stack, data) if recorded else (target, stack))
-        key = tuple(moved)
+        key = (self._alone(*moved[0]),) if len(configs) == len(moved) == 1 else tuple(moved)
         known = self._closed.get(key)  # inside texts most bytes lead to the same few
         if known is None:
             spend(_UNITS)
-            known = self._closed[key] = self._close(moved)
+            known = self._closed[key] = self._close([*key])
         self.steps.put(state, low, high, known)
         return known
 
@@ -154,7 +158,8 @@ class Lookahead(PlainKernel):
         known = self._forgetful.get(state)
         if known is None:
             configs = self.configurations(state)
-            forgot = frozenset([self._forgot(*config) for config in configs])
+            kept = [self._forgot(*config) for config in configs]
+            forgot = frozenset(kept if len(kept) > 1 else [self._alone(*config) for config in kept])
             known = state if forgot == configs else self._intern(forgot, self.is_final(state))
             self._forgetful[state] = known
         return known
@@ -165,14 +170,29 @@ class Lookahead(PlainKernel):
             + len(self._forgetful)
         )
 
-    def _merged(self, machine: TextAt) -> TextAt:
+    def _merged(self, machine: TextAt, *, alone: bool = False) -> TextAt:
         """Return a position that goes on alike: inside a character, which one it is matters only where some lead
-        elsewhere than others.
+        elsewhere than others, or the first one is none.  alone: what cannot come here was forbidden by the mask.
         """
         if machine.place != UTF8:
             return machine
-        other, target = replace(machine, value=_PLAIN[machine.left]), _only_target(machine)
-        return other if target is not None and target == _only_target(other) else machine
+        other, read, width = replace(machine, value=_PLAIN[machine.left]), _characters(machine), 6 * machine.left
+        first, targets = machine.value << width, {target for _, _, target in read}
+        alike = read and read[0][0] == first and (alone or read[0][1] == first + (1 << width) - 1)
+        whole = [(other.value << width, (other.value + 1 << width) - 1, *targets)]
+        return other if alike and _characters(other) == whole else machine
+
+    def _alone(self, machine: State | TextAt, stack: Frame | None) -> Config:
+        """Return the only reading with what decides no way out left away: what this lets in, the mask has forbidden.
+
+        So texts have any number of characters, unless something follows that depends on the text.
+        """
+        if isinstance(machine, TextAt):
+            longer = _endless(machine.language)
+            if longer is not None and not any(isinstance(frame.after, Dispatch) for frame in frames(stack)):
+                machine = replace(machine, language=longer)
+            machine = self._merged(machine, alone=True)
+        return machine, stack
 
     def returning(self, state: int) -> int:
         """Return kinds of characters that lead from a state back to it, as bits; see `tokens.trie`.
@@ -224,12 +244,12 @@ class Lookahead(PlainKernel):
 
     def _beginnings(self, after: Dispatch) -> set[str]:
         """Return all beginnings of the texts that are refused, and of the first ones that a shortest way would write
-        instead.
+        instead, if it writes any.
         """
         known = self._told.get(after)
         if known is None:
             texts = list(after.special)
-            for text in (self._callees[after], *(after.elsewhere or ())):
+            for text in (self._callees[after], *(after.elsewhere or ())) if self._matters(after) else ():
                 if isinstance(text.language, LiteralSet):
                     texts += text.language.texts
                 else:
@@ -241,16 +261,20 @@ class Lookahead(PlainKernel):
         """Return what stands for the texts that are forgotten before what follows them."""
         known = self._some.get(after)
         if known is None:
-            ways, known = self._ways, SOME
-            other = after.after_text(None)
-            if other is None or ways.of(other) is None or ways.writes(other):
+            known = SOME
+            if self._matters(after):
                 target = after.after_text(SOME)
-                way = None if target is None else ways.of(target)
-                many = 0 if target is None or way is None else ways.writes(target) + after.earlier
+                way = None if target is None else self._ways.of(target)
+                many = 0 if target is None or way is None else self._ways.writes(target) + after.earlier
                 if many > MOST_CANDIDATES:
                     known = self._stand_in(after, 2 * many)
             self._some[after] = known
         return known
+
+    def _matters(self, after: Dispatch) -> bool:
+        """Say whether the way out of what follows a text depends on it."""
+        other = after.after_text(None)
+        return other is None or self._ways.of(other) is None or self._ways.writes(other) > 0
 
     def _stand_in(self, after: Dispatch, most: int) -> str:
         """Return the first text that is no candidate and not refused; `SOME` if none of so many is."""
@@ -284,7 +308,7 @@ class Lookahead(PlainKernel):
 
     def look_all(self, state: int, allowed: Flags) -> Successors:
         """Return where tokens lead, given which may come next, (vocabulary size,); of each what `look_token` says."""
-        texts, used, visited = self.steps.after_all(state)
+        texts, used, visited = self.steps.after_all(state, allowed)
         spend(20 + visited // 64)
         named = [(token, self.step_token(state, token)) for token in self._others if allowed[token]]
         successors = Successors(used, texts, {token: after for token, after in named if after != DEAD})
@@ -322,61 +346,76 @@ def _read_alike(at: TextAt, byte: int) -> tuple[int, int]:
     for low, high in _UNREAD.get(at.place, ()):
         if low <= byte <= high:
             return low, high
+    if at.place == ESCAPE:
+        return _around(byte, 0, 255, [(letter, letter) for letter in spelling.letters])
     if at.place == BODY and byte < 0x80:
-        ends = [byte] if byte in (spelling.closing, 0x5C) else [spelling.closing, 0x5C, 0x80]
-        spans = [span for span in spelling.raw if byte not in ends and span[0] <= byte <= span[1]]
-        for low, high in spans:
-            low = max([low, *[end + 1 for end in ends if end < byte]])
-            high = min([high, *[end - 1 for end in ends if end > byte]])
-            edges = edges_between(at.language, low, high)
-            return next(((low, high) for low, high, _ in edges if low <= byte <= high), (byte, byte))
+        ends = (spelling.closing, 0x5C, 0x80)
+        if byte in ends:
+            return byte, byte
+        low, high = max([end + 1 for end in ends if end < byte], default=0), min(end for end in ends if end > byte) - 1
+        return _around(byte, *_around(byte, low, high, spelling.raw), edges_of(at.language))
+    if at.place == BODY and not edges_between(at.language, 0x80, 0x10FFFF):
+        return 0x80, 0xFF
+    if at.place not in (BODY, UTF8):
         return byte, byte
-    index, width, points = (at.value << 6 | byte & 0x3F), 6 * (at.left - 1), at.pending() if at.place == UTF8 else ()
-    for lead, low, high, length in _LEADING:
+    index, width, low, high = at.value << 6 | byte & 0x3F, 6 * (at.left - 1), 0, 0x10FFFF
+    for lead, first, last, length in _LEADING:
         if at.place == BODY and lead <= byte < lead + (0x40 >> length):
-            index, width, points = byte - lead, 6 * length, clip(spelling.raw, low, high)
-    if not points:
+            index, width, low, high = byte - lead, 6 * length, first, last
+    # characters that begin with one byte are a block
+    least, most = index << width, (index + 1 << width) - 1
+    low, high = _around(least, low, high, spelling.raw if at.place == BODY else at.pending())
+    low, high = _around(least, low, high, edges_of(at.language))
+    if not low <= least or most > high:
         return byte, byte
-    # characters that begin with one byte are a block: of the ranges, and of the edges, one may hold all of it
-    block = index << width, (index + 1 << width) - 1
-    for low, high in near(points, *block):
-        for begin, end, _ in near(edges_of(at.language), *block) if low <= block[0] and block[1] <= high else ():
-            first, last = -(-max(begin, low) >> width), (min(end, high) + 1 >> width) - 1
-            if first <= index <= last:
-                return byte + first - index, byte + last - index
-    return byte, byte
+    return max(byte - index + -(-low >> width), byte & 0xC0), min(byte - index + (high + 1 >> width) - 1, byte | 0x3F)
 
 
-def _only_target(at: TextAt) -> Language | None:
-    """Return where all characters lead that a position inside UTF-8 may become; None where they are not all allowed, or
-    lead apart.
-    """
+def _around(point: int, low: int, high: int, spans: Sequence[tuple[Any, ...]]) -> tuple[int, int]:
+    """Return the part of [low, high] around a point that lies in one of some sorted spans, or between them."""
+    for first, last, *_ in near(spans, low, high):
+        if first > point:
+            return low, min(high, first - 1)
+        if last >= point:
+            return max(low, first), min(high, last)
+        low = max(low, last + 1)
+    return low, high
+
+
+def _endless(language: Language) -> Language | None:
+    """Return C{m,} for C{m,n}, None for any other language."""
+    if isinstance(language, Guarded):
+        inner = _endless(language.language)
+        return None if inner is None else language._replace(language=inner)
+    counted = language.counted if isinstance(language, Expr) else None
+    return None if counted is None or counted[2] in (None, counted[1]) else repeat(counted[0], counted[1], None)
+
+
+def _characters(at: TextAt) -> list[tuple[int, int, Language]]:
+    """Return the ranges of characters that a position inside UTF-8 may become, and where each leads."""
     points = at.pending()
-    if len(points) != 1 or points[0][1] - points[0][0] + 1 != 1 << 6 * at.left:
-        return None
-    (low, high), = points
-    edges = edges_between(at.language, low, high)
-    return next((target for first, last, target in edges if first == low and last == high), None)
+    edges = edges_between(at.language, points[0][0], points[-1][1]) if points else ()
+    return [(*span, target) for low, high, target in edges for span in clip(points, low, high)]
 
 
 def _looping(spelling: Spelling, language: Language) -> int:
-    """Return the kinds of characters that are written as themselves and lead from a language back to it."""
+    """Return the kinds of characters that lead from a language back to it where they are allowed, as themselves."""
     edges = edges_of(language)
     spend(1 + len(edges))
-    kept = [span for low, high, target in edges if target == language for span in clip(spelling.raw, low, high)]
-    if not kept:
+    if all(target != language for _, _, target in edges):
         return 0
     spend(60)
 
-    def stays(low: int, high: int) -> bool:
-        return all(any(a <= first and last <= b for a, b in kept) for first, last in clip(SCALARS, low, high))
+    def leaves(low: int, high: int) -> bool:
+        around = edges_between(language, low, high)
+        return any(clip(spelling.raw, first, last) for first, last, target in around if target != language)
 
     looping = 0
     for bit, data in _ASCII_KINDS:
-        if all(stays(byte, byte) for byte in data):
+        if all(clip(spelling.raw, byte, byte) and not leaves(byte, byte) for byte in data):
             looping |= bit
     for low, high in LEADS:
-        if stays(low, high):
+        if not leaves(low, high):
             looping |= int(BITS[chr(low).encode()[0]]) | 1 << INSIDE
     return looping
 

@@ -48,7 +48,7 @@ _AT_ONCE = 6  # beginnings of a character that are followed side by side
 
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _DIGITS = b"0123456789abcdef"
-_NEXT = {UTF8: _CONTINUATION, ESCAPE: bytes(range(256)), HEX: _DIGITS, PAIR: b"\\", PAIR_U: b"u"}
+_NEXT = {HEX: _DIGITS, PAIR: b"\\", PAIR_U: b"u"}
 
 
 def symbols(data: bytes) -> Way:
@@ -127,7 +127,8 @@ def characters(at: TextAt) -> list[tuple[Way, TextAt]]:
         further: dict[TextAt, Way] = {}
         for position, way in level.items():
             spend(8)
-            for byte in _NEXT.get(position.place, range(256)):
+            place, letters = position.place, position.spelling.letters
+            for byte in letters if place == ESCAPE else _NEXT.get(place, range(256)):
                 if max(len(complete), len(further)) >= _AT_ONCE:
                     break
                 after = position.step(byte)

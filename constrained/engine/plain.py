@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -170,7 +170,7 @@ def _utf8(at: TextAt, byte: int) -> TextAt | None:
 
 def _escape_start(at: TextAt) -> TextAt | None:
     start = TextAt(at.spelling, at.language, ESCAPE)
-    alive = at.spelling.continuation or any(start.step(byte) for byte in range(0x21, 0x7F))
+    alive = at.spelling.continuation or any(map(start.step, at.spelling.letters))
     return start if alive else None
 
 
@@ -677,7 +677,8 @@ class PlainKernel:
     # -- masks ---------------------------------------------------------------------------------------------------------
 
     def _walk(self, state: int) -> Mask:
-        behind, _, _ = PlainSteps(self._vocabulary, self.step_byte).after_all(state)
+        every = np.ones(self._vocabulary.size, np.bool_)
+        behind, _, _ = PlainSteps(self._vocabulary, self.step_byte).after_all(state, every)
         allowed: list[int] = self._vocabulary.trie.ids[behind != DEAD].tolist()
         allowed += self.named_tokens(state)
         if self.is_final(state):
@@ -712,7 +713,7 @@ class PlainSteps:
                     best[at] = [token, *rest]
         return best[0]
 
-    def after_all(self, state: int) -> tuple[npt.NDArray[np.int32], dict[int, int], int]:
+    def after_all(self, state: int, allowed: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], dict[int, int], int]:
         trie = self._vocabulary.trie
         columns = trie.end, trie.first, trie.depth, trie.byte, trie.ids
         end, first, depth, byte, ids = (each.tolist() for each in columns)  # Python's own numbers: 0.85 of the time
@@ -725,9 +726,9 @@ class PlainSteps:
                 at = end[at]
                 continue
             path.append(after)
-            if first[at] < first[at + 1]:
-                behind[first[at] : first[at + 1]] = after
-                used[after] = ids[first[at]]
+            for place in range(first[at], first[at + 1]):
+                if allowed[ids[place]]:
+                    behind[place], used[after] = after, ids[place]
             at += 1
         return behind, used, len(end)
 

@@ -71,6 +71,12 @@ class Spelling:
     def escapes(self) -> bool:
         return bool(self.short or self.hexes)
 
+    @property
+    def letters(self) -> list[int]:
+        """The bytes that may stand behind a backslash, ascending."""
+        more = b"\n" * self.continuation + b"01234567" * self.octal
+        return sorted({*more, *[byte for byte, _ in self.short], *[form.letter for form in self.hexes]})
+
 
 Variants: TypeAlias = tuple[tuple[Spelling, Language | None], ...]
 
@@ -101,7 +107,11 @@ def near(ranges: Sequence[Entry], low: int, high: int) -> Sequence[Entry]:
 
 def clip(ranges: Ranges, low: int, high: int) -> Ranges:
     """Return the part of the ranges inside [low, high]."""
-    return tuple((max(a, low), min(b, high)) for a, b in near(ranges, low, high) if a <= high and b >= low)
+    touching = near(ranges, low, high)
+    if len(touching) > _FEW:  # all but the first and the last lie inside
+        (first, end), (begin, last) = touching[0], touching[-1]
+        return ((max(first, low), end), *touching[1:-1], (begin, min(last, high)))
+    return tuple([(max(a, low), min(b, high)) for a, b in touching if a <= high and b >= low])
 
 
 @lru_cache(maxsize=1)

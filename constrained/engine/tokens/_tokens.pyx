@@ -190,9 +190,9 @@ cdef class Steps:
             released(fewest)
         return found if at == count else None
 
-    def after_all(self, int state):
+    def after_all(self, int state, const uint8_t[::1] allowed):
         """Return the state behind each token of the trie, in its order, (tokens,) int32, these states, each with a
-        token that leads there, and how many nodes were visited."""
+        token that leads there, and how many nodes were visited.  allowed: (size,) which tokens are asked about."""
         cdef int32_t[::1] behind
         cdef const TrieNode* nodes = self.trie.nodes
         cdef int32_t* path = <int32_t*>allotted(self.trie.longest + 2, sizeof(int32_t))
@@ -214,27 +214,29 @@ cdef class Steps:
                     unfinished += 1
                 whole = unfinished == len(self.unfinished) or self.unfinished[unfinished] >= nodes[end].first
                 if whole and end - at > WORTHWHILE and not self.trie.below[at] & ~self.kinds_of(after):
-                    self.fill(behind, nodes[at].first, nodes[end].first, after, used)
+                    self.fill(behind, nodes[at].first, nodes[end].first, after, used, allowed)
                     at = end
                     continue
-                self.fill(behind, nodes[at].first, nodes[at + 1].first, after, used)
+                self.fill(behind, nodes[at].first, nodes[at + 1].first, after, used, allowed)
                 at += 1
         finally:
             released(path)
         return found, used, visited
 
-    cdef int fill(self, int32_t[::1] behind, int first, int last, int after, dict used) except -1:
+    cdef int fill(self, int32_t[::1] behind, int first, int last, int after, dict used,
+                  const uint8_t[::1] allowed) except -1:
         """Write where the tokens [first, last) lead."""
-        cdef int i
+        cdef int i, some = -1
         cdef Known* known
-        if first == last:
-            return 0
-        known = self.known(after)
-        if known.walk != self.walks:
-            known.walk = self.walks
-            used[after] = self.trie.ids[first]
         for i in range(first, last):
-            behind[i] = after
+            if allowed[self.trie.ids[i]]:
+                behind[i] = after
+                some = i
+        if some >= 0:
+            known = self.known(after)
+            if known.walk != self.walks:
+                known.walk = self.walks
+                used[after] = self.trie.ids[some]
         return 0
 
     cdef int after(self, int state, int byte) except -1:

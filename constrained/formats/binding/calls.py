@@ -650,13 +650,14 @@ class Numbered(Dispatch):
     __slots__ = ("at", "tells_from")
     records = True
     refuses = False
+    elsewhere = ()
 
     def __init__(self, at: CallPlace) -> None:
         self.at = at
         self.tells_from = at.calls.least_between_ids
 
     def after_text(self, text: str | None) -> State:
-        return self.at._next._replace(number=UNKNOWN if text is None else int(text))
+        return self.at._next._replace(number=int(text) if text and text.isdecimal() else UNKNOWN)
 
 
 class Unused(Dispatch):
