@@ -141,7 +141,7 @@ class Language(Protocol):
     """A state of a text language over code points; surrogates never occur.
 
     What a kernel may also ask, to be faster: `literal_set`, `counted`, `universal_over` (see `regex.Expr`), `goes_on`
-    and `for_digits` (see number states), `outline` (see `Outline`).
+    (see number states), `labelled` (see `regex.markers`), `outline` (see `Outline`).
     """
 
     @property

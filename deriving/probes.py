@@ -78,7 +78,7 @@ class Calls:
     """How calls are written.
 
     Turn: `before` (no text) or `between` (behind a text), `open`, calls with `separator` between, `close`.  A call:
-    `call.open`, the name, `middle`, the arguments, `call.close`; ids behind `id_open` where `id_place` says.
+    `call.open`, the name, `middle`, the arguments, `call.close`; ids are `ID` in these texts.
     `surface`: "json", "python", "tagged"; then `member`, and what opens and closes all of them.
     """
 

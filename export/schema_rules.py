@@ -306,7 +306,7 @@ _WAYS: dict[Quoting, Callable[[], tuple[Way, ...]]] = {
 
 @lru_cache(maxsize=64)
 def ways(quoting: Quoting | MarkerSafe) -> tuple[Way, ...]:
-    """Return the ways to write a text; where there are two, they differ in their quotes (repr(): see `lark_rules`)."""
+    """Return the ways to write a text; where there are two, they differ in their quotes, as those of repr()."""
     if isinstance(quoting, MarkerSafe):
         return tuple(replace(way, markers=quoting.markers) for way in ways(quoting.base))
     return _WAYS[quoting]()

@@ -1,5 +1,5 @@
-"""The laws of DESIGN: what must hold of every constraint, checked along random walks; and a vocabulary made to break
-them.
+"""The law of the mask, and others: what must hold of every constraint, checked along random walks; and a vocabulary
+made to break them.
 
 Import these from tests; they raise AssertionError with a reproducer.
 """

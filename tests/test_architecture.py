@@ -31,6 +31,8 @@ PROSE = re.compile(r'"""(.*?)"""|#([^\n]*)', re.DOTALL)
     (page, link) for page, text in PAGES.items() for link in set(re.findall(r"\]\((?!https?:)([^)#]+)\)", text))))
 def test_links_lead_somewhere(page, link):
     assert (ROOT / "docs" / link).exists()
+    said = re.findall(rf"\[`([\w/]+\.\w+)`\]\({re.escape(link)}\)", PAGES[page])
+    assert {name.rpartition("/")[2] for name in said} <= {link.rpartition("/")[2]}
 
 
 def test_the_map_is_the_tree():
@@ -102,6 +104,28 @@ def test_names_in_docstrings_and_comments_exist(module):
     elsewhere = {"Tekkenizer.from_file", "GenerationMixin._sample"}  # of mistral-common and transformers
     code = PROSE.sub("", text)
     assert [name for name in sorted(named - files - elsewhere) if _is_stale(name, code)] == []
+
+
+@cache
+def _words() -> set[str]:
+    """Return the words of all code, and the names of its modules and folders."""
+    paths = [path for folder in (PACKAGE, *BESIDE, ROOT / "tests", ROOT / "benchmarks") for path in folder.rglob("*.p[yx]*")]
+    code = [PROSE.sub("", path.read_text("utf-8")) for path in paths if path.suffix != ".pyc"]
+    return {word for text in code for word in re.findall(r"\w+", text)} | {part for path in paths for part in (path.stem, path.parent.name)}
+
+
+ELSEWHERE = {  # names of other projects, and one of an example
+    "ContinuousBatchingManager", "FilePath", "bytes_to_unicode", "convert_tokens_to_string", "load_tiktoken_bpe", "part__NAME",
+}  # fmt: skip
+
+
+def test_plain_names_in_docstrings_comments_and_on_the_page_exist():
+    """A grammar's own rules are named as well."""
+    rules = {word for path in (ROOT / "grammars").glob("*.*l*") for word in re.findall(r"\w+", path.read_text("utf-8"))}
+    prose = {module: [first or second for first, second in PROSE.findall(text)] for module, text in SOURCES.items()}
+    prose["docs/architecture.md"] = [re.sub("`B_1`", "", PAGES["architecture.md"].replace("```", ""))]
+    named = {(where, name) for where, parts in prose.items() for part in parts for name in re.findall(r"(?<!`)`([A-Za-z_]\w+)`(?!`)", part)}
+    assert {(where, name) for where, name in named if name not in _words() | rules | ELSEWHERE} == set()
 
 
 # Who may name a keyword: its record, its meaning, and whoever writes it.  All others ask `reading.keywords`.

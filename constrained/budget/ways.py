@@ -747,7 +747,7 @@ class Ways:
         if known is None:
             known = self._items[alone] = ItemWays(alone, self.texts, self._length, self._keep_items)
         free = known.first_free(at.used())
-        # an entry of an object has seven characters or more, see `recorded_values`
+        # an entry of an object has seven characters or more, see `distinct.Built`
         return None if free is None else (free[0], at.behind(free[1]), max(1, free[1].size // 7))
 
     def _length(self, machine: State) -> int:

@@ -1,4 +1,4 @@
-"""The constructors of expressions up to union, and the laws they apply; `boolean` has intersection and complement.
+"""The constructors of expressions, and the laws they apply; intersection and complement come last.
 
 Every constructor returns a normal form: what the laws identify is one expression.  How many laws there are decides
 how many states the automaton has.  Sufficient for a finite automaton are associativity, commutativity and idempotence
@@ -7,12 +7,10 @@ and the absorption of ``ANY_TEXT``. `tests/test_regex_sizes.py` compares the num
 
 Not applied, on purpose: laws that search (inclusion of arbitrary expressions); the cost of an edge is what a mask pays.
 
-Intersection and complement, and the laws they apply.
-
-Counters meet without a product: C{m,n} ∩ D{a,b} is one repeat, and a bound on the length moves past the parts of fixed
-length, so that a pattern with ``minLength`` and ``maxLength`` is most often a plain expression again.  At most one
-complement remains in an intersection.  Where look-around states take part, intersections are kept in disjunctive normal
-form, of which there are finitely many.
+Under intersection counters meet without a product: C{m,n} ∩ D{a,b} is one repeat, and a bound on the length moves past
+the parts of fixed length, so that a pattern with ``minLength`` and ``maxLength`` is most often a plain expression
+again.  At most one complement remains in an intersection.  Where look-around states take part, intersections are kept
+in disjunctive normal form, of which there are finitely many.
 """
 
 from __future__ import annotations

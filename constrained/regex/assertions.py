@@ -1,17 +1,13 @@
-r"""Trees of patterns with assertions, as parsers build them: everything free of assertions is an `Expr` already.
+r"""Patterns with assertions (``^ $ \b`` and look-around) as expressions.
 
-What a tree means is in `assertions`.
-
-Patterns with assertions (``^ $ \b`` and look-around) as expressions.
-
-A parser hands over a tree in which everything free of assertions is an `Expr` already.  What follows a point of the
-pattern is a *continuation*, and the texts that match it are found from right to left: a look-ahead is an intersection
-with the language of the rest, ``$`` an intersection with the empty text.  What an assertion asks about the text on its
-left is the language of an expression over the whole prefix (``^``: the empty text; ``(?<=x)``: ANY*·x; half of ``\b``:
-ANY*·\w); while it reads, a state carries the derivatives of these expressions: its *context*.  Where the continuation
-does not ask, or the answer is settled, the state is an ordinary expression, so anchored patterns leave no trace.  Only
-assertions about a context that changes, and assertions inside a loop, remain as `ReadSome` states, united, intersected
-and complemented in disjunctive normal form, of which there are finitely many.
+A parser hands over a `PatternTree`, in which everything free of assertions is an `Expr` already.  What follows a point
+of the pattern is a *continuation*, and the texts that match it are found from right to left: a look-ahead is an
+intersection with the language of the rest, ``$`` an intersection with the empty text.  What an assertion asks about the
+text on its left is the language of an expression over the whole prefix (``^``: the empty text; ``(?<=x)``: ANY*·x; half
+of ``\b``: ANY*·\w); while it reads, a state carries the derivatives of these expressions: its *context*.  Where the
+continuation does not ask, or the answer is settled, the state is an ordinary expression, so anchored patterns leave no
+trace.  Only assertions about a context that changes, and assertions inside a loop, remain as `ReadSome` states, united,
+intersected and complemented in disjunctive normal form, of which there are finitely many.
 
 Refused: rewriting loops with look-ahead by hand, and bounded look-ahead by enumeration.  Left out: a look-ahead inside
 a look-behind.

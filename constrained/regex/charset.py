@@ -8,12 +8,11 @@ sets correspond one to one, union, intersection and complement agree, and `Expr.
 Python's own classes (``\d \w \s``, IGNORECASE) are read off the running `re`, so they cannot differ from it.
 Refused: tables generated ahead of time, which would be right for one version of Unicode only.
 
-Unicode properties by the names that ECMA-262 gives them (``\p{…}``).
-
-The tables are data (`unicode.txt`, one property a line, 85 KB, one version of Unicode for all of them, written by
-`tools/unicode_tables.py`); a line is decoded when a pattern names it. Refused: Python's `unicodedata`, which knows
-neither scripts nor the derived properties and whose version varies. Tested against `unicodedata` where the two overlap
-and against the verdicts of a JavaScript engine (`tests/corpus/regex_ecma.jsonl`).
+The tables of Unicode properties, by the names that ECMA-262 gives them (``\p{…}``), are data (`unicode.txt`, one
+property a line, 85 KB, one version of Unicode for all of them, written by `tools/unicode_tables.py`); a line is decoded
+when a pattern names it. Refused: Python's `unicodedata`, which knows neither scripts nor the derived properties and
+whose version varies. Tested against `unicodedata` where the two overlap and against the verdicts of a JavaScript engine
+(`tests/corpus/regex_ecma.jsonl`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-r"""Characters, escapes and classes in patterns of ECMA-262 with the ``u`` flag.
-
-Which sloppy spellings are read, and which are refused with a remedy, says `ecma`.
-
-Patterns of ECMA-262 with the ``u`` flag, as JSON Schema's ``pattern`` uses them.
+r"""Patterns of ECMA-262 with the ``u`` flag, as JSON Schema's ``pattern`` uses them.
 
 The language is that of a search: all texts that contain a match.  ``^`` and ``$`` are the ends of the text.
 

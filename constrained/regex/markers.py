@@ -1,13 +1,10 @@
-r"""Markers → an automaton that finds them, and the language of texts without them.
+r"""Markers → an automaton that finds them, the language of texts without them, and texts spelled without them.
 
 A marker is a text that nothing but a format's own structure may spell, as readers of a finished text look for special
 tokens and tags by their spelling.  Free text must not spell one (`without`); a string with escapes may hold one, if the
 character that would complete its spelling is escaped (`Markers.step`).
 
-Source: Aho and Corasick 1975, Efficient string matching.
-
-Languages of texts that are spelled so that no marker stands in them: what `machine.MarkerSafe` means to a kernel.
-
+`Guarded` are the texts that are spelled so that no marker stands in them: what `machine.MarkerSafe` means to a kernel.
 Which character has to be escaped depends on those before it as they are spelled, not on the text.  So the language
 reads an alphabet twice as large: a character is its code point, and one that is escaped though it could stand is
 `ESCAPED` more.  A kernel adds this number for each such escape that it reads on a spelling that is `guarded`, and knows
@@ -18,6 +15,8 @@ nothing else about markers.
 A character is escaped where it would complete a marker, and where the surface cannot write it otherwise: each text has
 one spelling.  The latter is said by the spelling, as of other languages, so that a language has as many edges as
 without markers and a few more: what repr() leaves as it is are 700 ranges.
+
+Source: Aho and Corasick 1975, Efficient string matching.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""The parse tree that Python's `re` makes of a pattern, and the names of the operators in it.
+r"""Patterns of Python's `re`, as Lark's terminals use them: the parse tree that `re` makes of one, and the expression.
 
     >>> items, flags = parsed("a+|b")
     >>> [(operator is op.BRANCH, len(argument[1])) for operator, argument in items]
@@ -10,12 +10,9 @@ up to which Python they were compared.
 
 Refused: a parser of our own, as syntax, flags and error positions would differ from what users of `re` know.
 
-Patterns of Python's `re`, as Lark's terminals use them.
-
-`re` itself parses (`parsed`), so syntax, flags and error positions cannot differ; this module turns its parse tree
-into expressions. The language is that of ``re.fullmatch``.  A lazy quantifier matches the same texts as a greedy one.
-Backreferences and conditional groups are not regular; possessive quantifiers and atomic groups depend on what else
-could have matched; both are refused.
+`TreeReader` turns the tree into an expression.  The language is that of ``re.fullmatch``.  A lazy quantifier matches
+the same texts as a greedy one.  Backreferences and conditional groups are not regular; possessive quantifiers and
+atomic groups depend on what else could have matched; both are refused.
 
 Tested against `re` on generated patterns and texts (`tests/test_regex.py`).
 """

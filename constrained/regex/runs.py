@@ -1,4 +1,6 @@
-r"""Runs of a character up to a closing text, ``(?:(?!</v>|<s>)[^\0]){0,100}</v>``, as languages.
+r"""Patterns of three shapes as languages, without the detours that look-ahead takes in general.
+
+1. Runs of a character up to a closing text, ``(?:(?!</v>|<s>)[^\0]){0,100}</v>`` (`ClosedRun`).
 
 That is how raw text between tags is written, and how it is printed (`export.schema_rules`).  A guard looks at the text
 behind it, and in general at what stands behind the whole match.  Here it cannot: some guard X is a part of the closing
@@ -11,9 +13,7 @@ first at len(t) + k, and
 - t is the only run that is taken there: a longer one would hold that X, or overlap it, which E does not allow;
 - a guard that holds X first at f, and reaches behind E, would have more behind its X than E has.  `decided` forbids it.
 
-Source: ours.  Tested against `re` and the general reading (`tests/test_guarded_runs.py`).
-
-Strings in quotes with conditions, ``"(?=(?:[^"\\]|\\.){0,9}")(?!(?:[^"\\]|\\.)*<s>)(?:[^"\\]|\\n)*"``.
+2. Strings in quotes with conditions, ``"(?=(?:[^"\\]|\\.){0,9}")(?!(?:[^"\\]|\\.)*<s>)(?:[^"\\]|\\n)*"``.
 
 So strings are printed that spell no marker and are of bounded length (`export.schema_rules`).  A look-ahead sees,
 in general, what stands behind the whole match.  Here it cannot: what is repeated reads the closing quote behind a
@@ -21,9 +21,7 @@ backslash only, and so do the conditions, so that the first quote without one en
 as an intersection, without the detours of `grammar.lark.lookahead`, whose automata have as many states as the
 count times the conditions.
 
-Source: ours.  Tested against `re` and the general reading (`tests/test_guarded_runs.py`).
-
-Terminals such as ``/(?!\[)(?:(?!<end>)[^"])+/``: a repeated character, nowhere in front of some texts.
+3. Terminals such as ``/(?!\[)(?:(?!<end>)[^"])+/``: a repeated character, nowhere in front of some texts.
 
 That is how "text without a marker" is written, and how grammars are printed (`to_lark`), so it is read without the
 detours that `lookahead` takes for patterns of any shape.  Of such a pattern every beginning of a match, if it has
@@ -33,7 +31,7 @@ enough characters, is a match itself, in place and alone; so dynamic lexing find
 
 which is an intersection of expressions without assertions over t·MARK·r.
 
-Tested against the general reading on generated patterns (`tests/test_guarded_runs.py`).  Source: ours.
+Source: ours.  Tested against `re` and the general reading, on generated patterns (`tests/test_guarded_runs.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-r"""Look-ahead of terminals: a terminal as a language of pairs of its text and the text behind it.
+r"""Look-ahead of terminals: terminals that demand something of the text behind them → rules in which all is met.
+
+1. A terminal as a language of pairs of its text and the text behind it (`Pairs`).
 
 Lark matches a terminal against the text from its place on, so an assertion at the end of a pattern sees what follows,
 and an ignored terminal always takes the longest text that it can.  Whether a text t may be a terminal then depends on
@@ -26,9 +28,7 @@ For an ignored terminal only the first line holds: after ``%ignore /#[^\n]*/`` c
 An assertion at the beginning that depends on the text *before* the terminal is refused: Lark evaluates it in place for
 the longest match and without that text for the shorter ones, and nothing sensible can be meant by that.
 
-Tested against lark and `re` (`tests/test_lark.py`, `tests/test_lark_lexing.py`).  Source: ours.
-
-Demands that are open where a terminal begins, and those that it leaves open where it ends.
+2. Demands that are open where a terminal begins, and those that it leaves open where it ends (`DemandAutomaton`).
 
 A demand is a language of rests of the input.  Over the small alphabet of a whole grammar (`alphabet_of_symbols`) each
 is one smallest automaton, so equal demands are one object (`Demands`), whichever terminal they come from: that of
@@ -40,13 +40,10 @@ A's demand ("the rest does not begin with b") is open has two places: at the fir
 demand is met and B goes on by itself.
 
 Left out: languages of parts that `define` gives; nothing may look ahead into these.
-Tested through `resolved`.  Source: as there.
 
-Rules whose terminals make demands of the text behind them, as plain rules.
-
-A terminal may demand something of the rest of the input (see `lookahead`).  Rules are copied per demand that is open
-where they begin and demands that may be open where they end, as in the intersection of a context-free with a regular
-language.  From
+3. Rules whose terminals make demands, as plain rules (`resolved`).  They are copied per demand that is open where they
+begin and demands that may be open where they end, as in the intersection of a context-free with a regular language.
+From
 
     start: A B | A "c"          A: /a(?!b)/          B: /[ab]+/
 
@@ -54,7 +51,8 @@ comes ``start: "a" B_1 | "a" "c"``, where B_1 has the texts of B that do not beg
 reach one character, hardly ever farther than the next terminal, so nearly always one copy of a rule is enough, and
 where a demand is met whatever comes next (text without a marker, then the marker) nothing changes at all.
 
-Source: Y. Bar-Hillel, M. Perles, E. Shamir, On formal properties of simple phrase structure grammars (1961).
+Tested against lark and `re` (`tests/test_lark.py`, `tests/test_lark_lexing.py`).  Sources: ours; of 3 Y. Bar-Hillel, M.
+Perles, E. Shamir, On formal properties of simple phrase structure grammars (1961).
 """
 
 from __future__ import annotations
@@ -99,7 +97,7 @@ from constrained.regex.runs import closed_run, guarded_run, quoted_run
 from constrained.work import spend, working_on
 
 MAX_DEMANDS = 40  # different ones that one terminal may make
-MAX_RUN_DEMANDS = 400  # that one of the shape of `guarded_runs` may make: what follows meets them all soon
+MAX_RUN_DEMANDS = 400  # that one of the shape of `guarded_run` may make: what follows meets them all soon
 _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
 
 
@@ -224,7 +222,7 @@ class SmallPattern:
             )
 
     def guarded_run(self) -> tuple[Rows, Rows] | None:
-        """Return what `anywhere` does, of a pattern of the shape of `guarded_runs`; None for one of another shape."""
+        """Return what `anywhere` does, of a pattern of the shape of `guarded_run`; None for one of another shape."""
         run = guarded_run(self._items)
         if run is None:
             return None

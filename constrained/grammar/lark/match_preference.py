@@ -1,16 +1,4 @@
-r"""Choices of a pattern that can matter: two ways that can both succeed at one place, and parts that can be empty.
-
-    option      begins with     rivals among the earlier ones
-    "if"        i               none
-    [a-z]+      a to z          "if": both can begin with i
-    "in"        i               [a-z]+; not "if", as neither fixed text begins with the other
-    "if"        i               it never comes into play: the same fixed text stands before it
-
-Rivals are what `match_preference` looks at closer, by `shadows`; a list of a thousand words has few of them.
-
-Tested through `match_preference`.  Source: ours.
-
-Match preference: the texts of a pattern that `re.match` takes whole, rather than one of their beginnings.
+r"""Match preference: the texts of a pattern that `re.match` takes whole, rather than one of their beginnings.
 
 ``re.match("list|listen", "listen")`` stops at "list", and ``a+?`` at the first "a": a backtracking matcher tries its
 choices in order and takes the first that succeeds.  A text is *preferred* when matching it yields all of it.  Lark's
@@ -35,6 +23,13 @@ way begins with a shorter one of the first (`shadows`); few patterns need any.  
     c or nothing  no text that ends here begins with c: no guard
 
 which leaves a and ac.  Repeats whose rounds get guards are written out where it matters how many rounds are left.
+Only rivals are looked at like that, options that may begin alike; a list of a thousand words has few of them:
+
+    option      begins with     rivals among the earlier ones
+    "if"        i               none
+    [a-z]+      a to z          "if": both can begin with i
+    "in"        i               [a-z]+; not "if", as neither fixed text begins with the other
+    "if"        i               it never comes into play: the same fixed text stands before it
 
 Left out: repeats of what can be empty, unless emptiness is the last that is tried; `re` breaks such loops off.
 Tested against `re.match` on generated patterns and texts (`tests/test_lark.py`).  Source: ours; the order of choices is

@@ -1,18 +1,13 @@
-r"""Automata of patterns over a small alphabet: one character for each set that the pattern cannot tell apart.
+r"""Patterns over a small alphabet, one character for each set that the pattern cannot tell apart, and their automata.
 
 ``\w`` has 770 ranges, and whoever intersects, complements and compares look-around over such classes does each step 770
 times.  A pattern tells few sets of characters apart: those that are in the same of its classes.  So a pattern is read
 with one character for each of these sets (`Alphabet`), its automaton is written out and minimised (`Automaton`), and
 only then each edge gets all its ranges again.
 
-Left out: choosing the alphabet for several patterns; automata of different patterns meet with all their ranges.
-Tested through `lookahead`.  Source: minterms, M. Veanes, N. Bjørner, L. de Moura, Symbolic automata constraint solving
-(2010).
-
-Patterns read over a small alphabet, as they are and over texts that hold a mark.
-
-A mark says where a terminal ends in what stands before a parser: text·MARK·rest (see `lookahead`).  It is a character
-that no text holds, so a pattern cannot match it; and since it is no part of the input, assertions look through it:
+A pattern is read as it is, and over texts that hold a mark (`Marked`).  A mark says where a terminal ends in what
+stands before a parser: text·MARK·rest (see `lookahead`).  It is a character that no text holds, so a pattern cannot
+match it; and since it is no part of the input, assertions look through it:
 
     part of the pattern      as it is     over marked texts, up to the mark     behind it too (`through`)
     a                        a            a                                     MARK? a
@@ -22,9 +17,10 @@ that no text holds, so a pattern cannot match it; and since it is no part of the
 
 So of ``a(?!b)``, read up to the mark, the text "a" MARK "c" has the match "a", and "a" MARK "b" has none.
 
-The alphabet holds one character for each set that the pattern cannot tell apart (`small_alphabet`).
-Left out: the mark as a character of terminals that are read like this.
-Tested through `lookahead`.  Source: ours.
+Left out: choosing the alphabet for several patterns, as automata of different patterns meet with all their ranges; the
+mark as a character of terminals that are read like this.
+Tested through `lookahead`.  Sources: minterms, M. Veanes, N. Bjørner, L. de Moura, Symbolic automata constraint solving
+(2010); marks are ours.
 """
 
 from __future__ import annotations
