@@ -23,7 +23,6 @@ import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass, replace
-from difflib import get_close_matches
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -171,6 +170,8 @@ def known(name: str) -> str | None:
 
 def nearest(name: str) -> list[str]:
     """Return the names that are most like a name that nobody knows, at least one."""
+    from difflib import get_close_matches
+
     near = get_close_matches(_bare(name), _names(), MOST_NEAR, 0.3)
     return list(dict.fromkeys(_names()[bare] for bare in near)) or sorted(shipped_names())[:MOST_NEAR]
 

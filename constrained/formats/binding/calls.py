@@ -48,8 +48,6 @@ from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from constrained.errors import SchemaError
-from constrained.export.lark import quoted
-from constrained.export.schema_rules import LarkRules
 from constrained.formats.binding.rules import Sequence as Symbols
 from constrained.formats.binding.rules import fixed
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
@@ -516,6 +514,8 @@ class Calls:
         return CallPlace(self, 0, self.first, 0, frozenset(), -1)
 
     def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
+        from constrained.export.schema_rules import LarkRules
+
         free = replace(self, ids=FREE, first=None)
         return [
             *LarkRules(prefix, lookahead=lookahead).write(free.state()),
@@ -735,6 +735,8 @@ class NameLast:
         return in_sight, others
 
     def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
+        from constrained.export.lark import quoted
+
         names = [f"{prefix}_{at}" for at in range(len(self.machines))]
         entries = [f"{name} {quoted(text)}" for name, text in zip(names, self.texts, strict=True)]
         inner = [machine.to_lark(name, lookahead=lookahead) for name, machine in zip(names, self.machines, strict=True)]

@@ -16,7 +16,6 @@ Cost: 1 µs per subschema, where each describes what it requires.  Tested in tes
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -120,7 +119,9 @@ def _keywords() -> dict[str, str]:
 
 def _nearest(word: str) -> str | None:
     """Return the keyword that a word is like."""
-    near = difflib.get_close_matches(word.lower(), _keywords(), n=1, cutoff=_LIKE)
+    from difflib import get_close_matches
+
+    near = get_close_matches(word.lower(), _keywords(), n=1, cutoff=_LIKE)
     return _keywords()[near[0]] if near else None
 
 

@@ -32,7 +32,6 @@ from constrained.regex import (
 )
 from constrained.regex.algebra import char_class
 from constrained.regex.expr import INFINITE, LAZY, RawEdges, interned
-from constrained.schema.strings.idn import idn_hostname
 from constrained.work import Budget, metered
 
 _NO_A_LABELS = "labels that start with xn-- are refused: whether they are valid is decided by decoding Punycode"
@@ -247,6 +246,12 @@ def _email() -> Expr:
     return _mailbox(f"[{_ATEXT}]", r"[ !#-\[\]-~]", "[ -~]", _LET_DIG)
 
 
+def _idn_hostname() -> Expr:
+    from constrained.schema.strings.idn import idn_hostname  # reads a table
+
+    return idn_hostname()
+
+
 def _idn_email() -> Expr:
     """SPEC: RFC 6531 §3.3: atoms, quoted strings and labels extended by all characters beyond ASCII."""
     wide = f"[A-Za-z0-9{_BEYOND}]"
@@ -391,7 +396,7 @@ _FORMATS: dict[str, Callable[[], Expr]] = {
     "json-pointer": _json_pointer,
     "relative-json-pointer": _relative_json_pointer,
     "regex": _regex,
-    "idn-hostname": idn_hostname,
+    "idn-hostname": _idn_hostname,
     "host-name": _hostname,
     "ip-address": _ipv4,  # draft 3's names
 }
