@@ -1,4 +1,4 @@
-"""Every error of the package, and the only code that words messages.
+"""Every error of the package, and the form of its message; the words are those of whoever raises it.
 
     ConstrainedError
     ├── GrammarError          a grammar, regular expression or format file is wrong        (the caller's side)

@@ -236,7 +236,7 @@ def write_turn(
 ) -> str:
     """Return the text of a turn, stop token included: the message's, if the format can end such a turn with it.
 
-    answers: whether a text that the grammar's answers leave out is one all the same, see `answers`.
+    answers: whether a text that the grammar's answers leave out is one all the same, see `is_json_answer`.
     Raises: ConstrainedError: the format has no such turn.
     """
     _check_message(message)

@@ -351,7 +351,7 @@ def compile_grammar(
 
 
 def ready(found: Kind) -> Kind:
-    """Return what was compiled, after a probe of its cost where it may be large, and with its first states computed.
+    """Return what was compiled, after a probe of its cost where it may be large.
 
     Raises: LimitExceeded: too much work.
     """
