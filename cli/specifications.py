@@ -279,7 +279,7 @@ def _texts(file: str, *, lines: bool) -> list[str]:
     if file.endswith(".jsonl"):
         rows = read_rows(file, lambda row: isinstance(row.get("text"), str), what="text", instead='{"text": "…"}')
         if wrong := [row for _, row in rows if is_unread(row)]:
-            raise ConstrainedError(f"{file} cannot be read", because=str(wrong[0].get("error", wrong[0]))[:300])
+            raise ConstrainedError(wrong[0]["error"]["message"])
         return [row["text"] for _, row in rows if row.get("valid") is not False]
     text = read_text(file)
     return text.splitlines() if lines else [text]

@@ -201,7 +201,8 @@ def _served(name: str) -> dict[str, Any] | None:
 
 def of_message(message: Mapping[str, Any]) -> Reading:
     """Return what a message says, as OpenAI or a response template has it."""
-    calls = [call.get("function", call) for call in message.get("tool_calls") or ()]
+    told = message.get("tool_calls") or ()
+    calls = [call.get("function", call) for call in ([told] if isinstance(told, Mapping) else told)]
     thoughts = message.get("thinking", message.get("reasoning_content", message.get("reasoning")))
     return Reading([(call["name"], _arguments(call["arguments"])) for call in calls], message.get("content"), thoughts)
 

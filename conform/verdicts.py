@@ -20,6 +20,8 @@ from constrained.formats import ChatFormat, Message, ToolCall
 
 from .readers import Reading
 
+_NUMBER = "-0123456789"
+
 # -- what differs ------------------------------------------------------------------------------------------------------
 
 
@@ -155,15 +157,18 @@ def _spelled(text: str, value: Any) -> bool:
         return value in text or json.dumps(value, ensure_ascii=False)[1:-1] in text
     if isinstance(value, (dict, list)):
         parts = [*value, *value.values()] if isinstance(value, dict) else value
-        return all(_spelled(text, part) for part in parts)
+        return any(same(found, value) for found in _values_in(text, "{[")) or all(
+            _spelled(text, part) for part in parts
+        )
     if isinstance(value, (bool, type(None))):
         return json.dumps(value) in text
-    return any(same(number, value) for number in _numbers_in(text))
+    return any(same(number, value) for number in _values_in(text, _NUMBER))
 
 
-def _numbers_in(text: str) -> Iterator[Any]:
+def _values_in(text: str, begins: str) -> Iterator[Any]:
+    """Yield the JSON values in a text that begin with one of some characters; a number begins once."""
     for at, character in enumerate(text):
-        if character in "-0123456789" and (not at or text[at - 1] not in "-0123456789."):
+        if character in begins and (not at or begins != _NUMBER or text[at - 1] not in f"{_NUMBER}."):
             try:
                 yield json.JSONDecoder().raw_decode(text, at)[0]
             except ValueError:

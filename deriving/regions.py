@@ -4,8 +4,10 @@ Anchors are taken apart: what a pattern matches at least is generated, what it m
 calls stand where named groups and the `transform` say.  A response template does not say how a conversation is written:
 a tokenizer's chat template does, and the format is derived from that; the response template is then held against it.
 
-Refused, with the reason: anchors that are more than texts, white space, choices and named groups; parsers of content
-other than text, JSON and ``xml-inline``.
+What may be missing is generated where nothing else ends a name, and inside of tags: values end there.
+
+Refused, with the reason: anchors that are more than texts, white space, choices, named groups, any number of characters
+(``[^<]*``, ``.*?`` before a text) and look-aheads; parsers of content other than text, JSON and ``xml-inline``.
 Source: ``transformers.utils.chat_parsing`` of 5.23; its documentation, chat_response_parsing.
 """
 
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
 
 _TOKEN = re.compile(
-    r"<[|｜][^<>\n]{1,60}?[|｜]>|\[\|[^\[\]\n]{1,40}\|\]|\[/?[A-Z][A-Z_]{2,30}\]|</s>|<end_of_turn>|<eos>"
+    r"<(?:[|｜][^<>\n]{1,60}?|[^<>\n]{1,60}?[|｜])>|\[\|[^\[\]\n]{1,40}\|\]|\[/?[A-Z][A-Z_]{2,30}\]"
+    r"|</s>|<end_of_turn>|<eos>"
 )
 _TAG = re.compile(r"</?[^<>\s=/]{1,40}>")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
@@ -36,10 +39,15 @@ _WHERE = "the response template"
 
 
 class Anchor(NamedTuple):
-    """A text that is generated, and the symbols of all that is read in its place."""
+    """A text that is generated, the symbols of all that is read in its place, and a text with what may be missing."""
 
     least: str
     read: str
+    most: str = ""
+
+    @property
+    def full(self) -> Anchor:
+        return self._replace(least=self.most)
 
 
 def _refused(because: str, where: str | None = None) -> GrammarError:
@@ -73,7 +81,7 @@ class _Pattern:
             ways.append(self.sequence())
         if len(ways) == 1:
             return ways[0]
-        return Anchor(ways[0].least, "(" + " | ".join(way.read or '""' for way in ways) + ")")
+        return ways[0]._replace(read="(" + " | ".join(way.read for way in ways) + ")")
 
     def sequence(self) -> Anchor:
         parts, texts = list[Anchor](), ""
@@ -83,42 +91,64 @@ class _Pattern:
             if often and often in "?*+":
                 self.at += 1
                 self.at += self.text[self.at : self.at + 1] == "?"
-                if is_text and often != "?":
-                    raise _refused(f"{atom.least!r} may come any number of times", self.where)
-                atom = atom if often == "+" else Anchor("", atom.read if atom.read.endswith("?") else f"({atom.read})?")
+                read = self.literal(atom.least) if is_text else atom.read
+                read = read if read.endswith("?") else f"({read}){often}"  # white space is read as all that there is
+                atom = atom._replace(read=read) if often == "+" else Anchor("", read, atom.most if often == "?" else "")
                 is_text = False
             if is_text:
                 texts += atom.least
                 continue
-            parts += [*([Anchor(texts, self.literal(texts))] if texts else []), atom]
+            parts += [*([Anchor(texts, self.literal(texts), texts)] if texts else []), atom]
             texts = ""
-        parts += [Anchor(texts, self.literal(texts))] if texts else []
-        return Anchor("".join(part.least for part in parts), " ".join(part.read for part in parts if part.read))
+        parts += [Anchor(texts, self.literal(texts), texts)] if texts else []
+        least, most = ("".join(getattr(part, each) for part in parts) for each in ("least", "most"))
+        return Anchor(least, " ".join(part.read for part in parts if part.read), most)
 
     def atom(self) -> tuple[Anchor, bool]:
         """Return the next part, and whether it is a character of a text."""
         text, at = self.text, self.at
-        if text.startswith("(?:", at):
+        if text.startswith(("(?:", "(?="), at):
             self.at += 3
             found = self.choice()
             if text[self.at : self.at + 1] != ")":
                 raise _refused("a group of a pattern is not closed", self.where)
             self.at += 1
-            return Anchor(found.least, f"({found.read})" if found.read else ""), False
+            if text[at + 2] == "=":  # it reads nothing
+                return Anchor("", ""), False
+            return found._replace(read=f"({found.read})" if found.read else ""), False
         if text.startswith("\\s", at):
             self.at += 2
             return Anchor(" ", "SPACE_OR_LINE?"), False
+        if text[at] in "[.":
+            return self.run(), False
         if (
             text[at] == "\\"
             and (text[at + 1 : at + 2] in "nt" or not text[at + 1 : at + 2].isalnum())
             and text[at + 1 :]
         ):
             self.at += 2
-            return Anchor({"n": "\n", "t": "\t"}.get(text[at + 1], text[at + 1]), ""), True
-        if text[at] in ".^$[](){}\\+*?":
+            character = {"n": "\n", "t": "\t"}.get(text[at + 1], text[at + 1])
+            return Anchor(character, "", character), True
+        if text[at] in "^$](){}\\+*?":
             raise _refused(f"{text[at:]!r} stands in a pattern", self.where)
         self.at += 1
-        return Anchor(text[at], ""), True
+        return Anchor(text[at], "", text[at]), True
+
+    def run(self) -> Anchor:
+        """Return how any number of characters are read: of a class (`[…]*`), or up to the text behind them (`.*?`)."""
+        found = re.compile(r"(\[\^?\]?(?:\\.|[^\]\\])*\])\*\??|\.\*\?").match(self.text, self.at)
+        behind, begun, first = "", found.end() if found else self.at, self.at
+        self.at = begun
+        while found and not found[1] and self.text[self.at : self.at + 1] not in (*"|)[.", ""):
+            atom, is_text = self.atom()
+            if not is_text or self.text[self.at : self.at + 1] in (*"?*+",):
+                break
+            behind += atom.least
+        if found is None or not (found[1] or behind):
+            raise _refused(f"{self.text[first:]!r} stands in a pattern", self.where)
+        self.at = begun
+        one = found[1].replace("/", "\\/") if found[1] else f"({_without(behind)})"
+        return Anchor("", f"/{one}+/?")
 
 
 def _split(pattern: str, where: str) -> list[str]:
@@ -158,12 +188,12 @@ class _Format:
         self.fields: Mapping[str, Any] = fields
         self.doubts = {"conversations": "a response template does not say how they are written: they are not rendered"}
         self.stops = self.stop or self.told_stops()
-        texts = json.dumps(self.template, ensure_ascii=False).replace("\\\\", "")
+        texts = _GROUP.sub("(", json.dumps(self.template, ensure_ascii=False)).replace("\\\\", "")
         found = dict.fromkeys(
             json.loads(f'["{each}"]')[0] for each in (*_TOKEN.findall(texts), *_TAG.findall(texts)) if '"' not in each
         )
         self.tokens = tuple(dict.fromkeys((*self.stops, *(text for text in self.special if text in texts))))
-        self.markers = tuple(text for text in found if text not in self.tokens and "?P" not in text)
+        self.markers = tuple(text for text in found if text not in self.tokens)
         self.terminals: dict[str, str] = {}
 
     def told_stops(self) -> tuple[str, ...]:
@@ -321,6 +351,11 @@ class _Calls:
         self.content, self.given = self.field.get("content", "text"), self.field.get("content_args") or {}
         if self.content not in ("json", "xml-inline"):
             raise _refused(f"its content is {shown(self.content)}", self.where)
+        content = of.fields.get("content", {})
+        if "$" in content.get("close_pattern", "").replace("\\$", ""):
+            self.notes.append("in pieces it loses what stands before a line break in an answer")
+        if not content.keys() & {"close", "close_pattern"}:
+            self.notes.append("it reads the token that ends a turn as part of the answer, or for it")
         self.listed_at_once = bool(self.field.get("transform_each"))
         self.repeats = self.listed_at_once or bool(self.field.get("repeats"))
         self.name, self.arguments = self.places()
@@ -357,7 +392,8 @@ class _Calls:
         if len(parts) != 4:
             raise _refused("no named group has the name of a call", f"{self.where}.open_pattern")
         before, behind = (self.of.pattern(part, f"{self.where}.open_pattern") for part in (parts[0], parts[3]))
-        return before, parts[2], behind
+        behind = behind if behind.least else behind.full  # it ends the name
+        return before, _spelled(parts[2], behind.least), behind
 
     @property
     def listed(self) -> str:
@@ -421,7 +457,7 @@ class _Calls:
         rules = ["arguments: quoted_object", "any_arguments: quoted_object", *_QUOTED.strip().split("\n")]
         return [
             *rules,
-            f"STRING: /((?!{_slashed(first)})[\\s\\S])+/",
+            f"STRING: /({_without(first)})+/",
             f"QUOTE: {json.dumps(first, ensure_ascii=False)}",
         ]
 
@@ -430,7 +466,7 @@ class _Calls:
         parts = _split(self.given.get("tag_pattern", ""), where)
         if parts[1:7:3] != ["key", "value"]:
             raise _refused("a tag has a key and a value, in this order", where)
-        before, middle, behind = (self.of.pattern(parts[at], where) for at in (0, 3, 6))
+        before, middle, behind = (self.of.pattern(parts[at], where).full for at in (0, 3, 6))
         if not behind.least:
             raise _refused("nothing ends a value", where)
         parser = (self.given.get("value_parser") or {}).get("name")
@@ -438,16 +474,18 @@ class _Calls:
             raise _refused(f"its values are read by {shown(parser)}", where)
         if parser == "json":
             self.notes.append("it reads a string that is JSON as that value")
-        if parts[3].endswith("\\s*") or parts[6].startswith("\\s*"):
+        if "function" not in (self.field.get("transform") or {}):
+            self.notes.append("it reads every value as a string, as its calls have no function whose schema says more")
+        if parser or parts[3].endswith("\\s*") or parts[6].startswith("\\s*"):
             self.notes.append("it takes white space from the ends of a string")
         loose = "SPACE_OR_LINE?"
-        lit, held = self.of.literal, _slashed(behind.least.strip())
+        lit, spelled = self.of.literal, _spelled(parts[2], middle.least).replace("\n", "\\n")
         return [
             "arguments: member* arguments_close", f"arguments_close: {closes or chr(34) * 2}",
             "any_arguments: (any_member SPACE_OR_LINE?)*",
             f"member: {lit(before.least)} key {lit(middle.least) if middle.least else ''} value {lit(behind.least)}",
             f"any_member: {before.read} key {middle.read.removesuffix(loose)} value {behind.read.removeprefix(loose)}",
-            "key: KEY", "value: VALUE?", f"KEY: /{parts[2]}/".replace("\n", "\\n"), f"VALUE: /((?!{held})[\\s\\S])+/",
+            "key: KEY", "value: VALUE?", f"KEY: /{spelled}/", f"VALUE: /({_without(behind.least.strip())})+/",
         ]  # fmt: skip
 
     @property
@@ -458,6 +496,18 @@ class _Calls:
         names = {"json": ["json_object", "any_json_object"], "quoted": ["JSON_NUMBER"], "tagged": []}[self.surface]
         names = [*names, *(["JSON_NAME", "ANY_JSON_NAME"] if self.name is not None else []), "JSON_SPACE"]
         return [f"%import .json ({', '.join(dict.fromkeys(names))})"]
+
+
+def _spelled(pattern: str, behind: str) -> str:
+    """Return the pattern of a name or a key that is read as shortly as can be, up to the text behind it."""
+    found = re.fullmatch(r"(.|\\.|\[.*\])[*+]\?", pattern)
+    one = found[1] if found else ""
+    return pattern if not one else f"({_without(behind)})+" if one == "." else f"{one}+"
+
+
+def _without(text: str) -> str:
+    """Return the pattern of a character with which a text does not begin."""
+    return f"(?!{_slashed(text)})[\\s\\S]"
 
 
 def _list(texts: Iterable[str]) -> str:

@@ -6,7 +6,8 @@
 Characters are code points.  A rule goes on until the next ``name ::=``; llama.cpp wants brackets around what goes on
 in another line, and here nothing hangs on it.  In GBNF ``<think>`` is a special token, ``.`` any character.  Refused:
 tokens by number and "any token but", which only a tokenizer can say; in EBNF macros of tokens and tags, attributes, and
-the assertions of what follows, which are hints.  XGrammar itself reads no character of code 0.
+the assertions of what follows, which are hints.  XGrammar (0.2.8) itself reads no character of code 0,
+``[\\^a]`` as if it were ``[^a]``, and ``"\\u00e9a"`` as one character.
 
 Source: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md;
 https://xgrammar.mlc.ai/docs/defining_structures/ebnf_grammar.html

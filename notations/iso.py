@@ -5,18 +5,23 @@
 
 ``,`` joins, ``|`` (or ``/``, ``!``) chooses, ``[…]`` is optional, ``{…}`` repeats, ``3 * x`` counts, ``x - y`` is x
 without the texts of y, ``{x}-`` one or more; ``(/ /)``, ``(: :)`` and a full stop for ``;`` are read, too.  Names may
-hold spaces.
+hold spaces, which make no difference; comments may hold comments.
 Exceptions are computed, so both sides must be languages without recursion.  Special sequences ``? … ?`` are prose, and
 refused.
 """
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from lark import Token
 
 from constrained.regex import Expr, complement, intersect
 
 from .rules import Part, Reading
+
+_MARK = re.compile(r"""\(\*|\*\)|"[^"]*"|'[^']*'""")
 
 
 def without(these: Expr, those: Expr) -> Expr:
@@ -47,13 +52,28 @@ NAME: /[^\W\d]\w*([ \t]+\w+)*/
 COUNT: /\d+/
 STRING: /"[^"]+"|'[^']+'/
 SPECIAL: /\?[^?]*\?/
-COMMENT.3: /\(\*([^*]|\*(?!\)))*\*\)/
-%ignore COMMENT
 %ignore /\s+/
 """
 
     def key(self, name: str) -> str:
-        return " ".join(name.split())
+        return "".join(name.split())
+
+    def _tree(self, text: str) -> Any:
+        """Return the tree of a text, in which comments, with those in them, are blanks."""
+        pieces, at, done, depth = list[str](), 0, 0, 0
+        while (found := _MARK.search(text, at)) is not None:
+            sign, at = found[0], found.end()
+            if sign == "(*" or sign == "*)" and depth:
+                if not depth:
+                    pieces.append(text[done : found.start()])
+                    done = found.start()
+                depth += 1 if sign == "(*" else -1
+                if not depth:
+                    pieces.append(re.sub(r"[^\n]", " ", text[done:at]))
+                    done = at
+            elif depth:  # a quote
+                at = found.start() + 1
+        return super()._tree("".join((*pieces, text[done:])))
 
     def choice(self, *parts: Part | Token) -> list[Part]:
         return [part for part in parts if isinstance(part, Part)]

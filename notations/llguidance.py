@@ -240,7 +240,7 @@ class LlguidanceLark(Reading):
 
     def _string(self, token: Token, text: str) -> str:
         try:
-            found = json.loads(text)
+            found = json.loads(re.sub(r"\\x|\\.", lambda escape: escape[0].replace(r"\x", r"\u00"), text))
         except ValueError as error:
             raise self.error(token, f"{text} is no JSON string: {error}") from None
         return str(found)
@@ -425,7 +425,7 @@ class _Lexemes:
 _RUST = re.compile(
     r"""(?P<escape>\\(?:p\{[^}]*\}|P\{[^}]*\}|p\w|P\w|x\{[0-9a-fA-F]+\}|u\{[0-9a-fA-F]+\}|x..|u....|U.{8}|.))
       |(?P<posix>\[:\^?\w+:\])|(?P<open>\[\^?\]?)|(?P<close>\])|(?P<operation>&&|--|~~)|(?P<anchor>[\^$])
-      |(?P<group>\(\?[^:)]*[:)]?)|(?P<again>[*+?}]\+)|(?P<other>.)""",
+      |(?P<group>\(\?(?:P?<\w+>|[^:)]*[:)]?))|(?P<again>[*+?}]\+)|(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
 _FLAGS = re.compile(r"\(\?(?:P?<\w+>|[imsxu]*(?:-[imsx]+)?:|[imsxu]+\))")
@@ -436,9 +436,12 @@ def parse_rust(source: str, flags: str = "") -> Expr:
 
     Raises: GrammarError: it is wrong, or has what Python's `re` does not know.
     """
-    pieces, inside = [], False
+    pieces, inside, depth = list[str](), False, 0
     for match in _RUST.finditer(source):
         kind, text = match.lastgroup, match[0]
+        beside = source[match.end() :][:1] if text == "$" else (pieces or [""])[-1][:2]
+        if kind == "anchor" and not inside and not depth and beside in ("", "|", "(?"):
+            continue  # at an end of what is matched in full
         if kind == "escape":
             text = _escaped(text, inside=inside)
         elif kind == "posix" and inside or kind == "operation" and inside or kind == "open" and inside:
@@ -449,6 +452,8 @@ def parse_rust(source: str, flags: str = "") -> Expr:
             if _FLAGS.fullmatch(text) is None and text != "(?:":
                 raise GrammarError(f"{text} is not read", instead="a plain group")
             text = re.sub(r"^\(\?P?<\w+>", "(?:", text).replace("u", "")
+        if not inside and kind in ("group", "other"):
+            depth += text.startswith("(") - text.endswith(")")
         inside = kind == "open" or inside and kind != "close"
         pieces.append(text)
     return parse_python("".join(pieces), flags.replace("u", ""))

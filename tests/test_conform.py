@@ -88,6 +88,7 @@ def test_a_text_that_the_format_misreads_is_our_fault():
 STANDING = [  # a text, arguments that stand in it or do not
     ('{"a": 1.0, "b": "\\u0041"}', {"a": 1, "b": "A"}, True), ("[f(a=-1, b='(')]", {"a": -1, "b": "("}, True),
     ("<a>\nx y\n</a><b>0</b>", {"a": "x y", "b": 0}, True), ('{"a": true}', {"a": 1}, False), ("<a>12</a>", {"a": 1}, False),
+    (r'<a>["\u003d<\/a>", {}]</a>', {"a": ["=</a>", {}]}, True),
 ]  # fmt: skip
 
 

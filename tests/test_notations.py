@@ -50,11 +50,14 @@ LLGUIDANCE = {
     "flags": ("start: /(?i:a)b/i /./s", "aAb\n"),
     "a library": ('start: INT "x" LETTER?\n%import common.INT\n%import common (LETTER)', "1xa"),
     "a schema": ('start: "a" %json {"enum": [1,\n true]}', "a1tru"),
+    "anchors at the ends of what is matched in full": (r'start: /^(?i:a)|b$/ /(?i)^[$^]$/', "aAb$^"),
+    "named groups, an escape of two digits": (r'start: /(?P<n>a)(?<m>b)?/ "\x41\u0062"', "abA"),
     "quotes": ('start: Q "!"\nQ: %regex {"substring_chars": "ab"}', "ab!"),
 }
 ISO = {
     "without": ("a = letter, ( {letter}- ) - 'ab' ;\nletter = 'a' | 'b' | 'c' ;", {"aab": False, "aabc": True, "a": False, "ab": True}),
     "counts and signs": ('a b = 2 * "x", [ "y" ] / (: "z" :) ! ? (* comment *) ;'.replace(" ! ?", ""), {"xx": True, "xxy": True, "zz": True, "": True, "x": False}),
+    "comments in comments, spaces in names": ("a b = c d (* it's (* one *) *), '(*' ; cd = 'x' ; (* (* *) *)", {"x(*": True, "x": False}),
     "one after the other": ("first = second, third . second = 'a' | ; third = {'b'};", {"abb": True, "": True, "ba": False}),
     "but computed from computed": ("a = x - 'b' ; x = y - 'c' ; y = 'a' | 'b' | 'c' ;", {"a": True, "b": False, "c": False}),
 }  # fmt: skip

@@ -136,6 +136,28 @@ BARE = {
         "content": {"close": "<|end|>"},
     },
 }  # fmt: skip
+LOOSE = {  # what patterns may match besides, and tokens with a bar at one end
+    "start_anchor": "<|a|>",
+    "fields": {
+        "thinking": {"open_pattern": r"<think>|(?=</think>)", "close": "</think>"},
+        "tool_calls": {
+            "open_pattern": r"[^<]*(?:<call>\s*)+to=(?P<name>[^\s>]+)>?",
+            "close_pattern": r"\n?</call>", "repeats": True, "content": "json",
+            "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}},
+        },
+        "content": {"close": ["<end|>", "<|result>"]},
+    },
+}  # fmt: skip
+CHANNELS = {
+    "start_anchor": "<|a|>",
+    "fields": {
+        "tool_calls": {
+            "open_pattern": r"<\|to\|>(?P<name>\w+).*?<\|message\|>", "close": "<|call|>", "repeats": True, "content": "json",
+            "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}},
+        },
+        "content": {"open": "<|say|>", "close": ["<|said|>", "<|end|>"]},
+    },
+}  # fmt: skip
 WRITTEN = [  # a response template, a message, its turn
     (TAGS, Message("", [ToolCall("f", {"s": "123", "i": 4})]),
     '<call name="f"><arg s>123</arg><arg i>4</arg></call><|end|>'),
@@ -146,6 +168,9 @@ WRITTEN = [  # a response template, a message, its turn
     (OBJECTS, Message("So."), "<|say|>So.<|/say|><|end|>"),
     (BARE, Message("", [ToolCall("f", {"s": 'a"', "o": {"k": None}})]),
     '<|call|>f{s:<|q|>a"<|q|>,o:{k:null}}<|/call|><|end|>'),
+    (LOOSE, Message("", [ToolCall("f", {"s": "1"}), ToolCall("now", {})]),
+    '<call>to=f>{"s": "1"}</call><call>to=now>{}</call><end|>'),
+    (CHANNELS, Message("", [ToolCall("f", {"s": "1"})]), '<|to|>f<|message|>{"s": "1"}<|call|><|end|>'),
 ]  # fmt: skip
 
 
@@ -169,12 +194,22 @@ def test_what_its_patterns_match_is_read():
     assert chat.stop == ("<|end|>", "<|stop|>") and dict(chat.doubts).keys() == {"conversations"}
 
 
+@pytest.mark.parametrize(("template", "turn"), [
+    (LOOSE, 'Hm</think>x <call>\n<call>to=f{"s": "1"}\n</call><|result>'),
+    (LOOSE, '<call>to=f>{"s": "1"}</call><end|>'),
+    (CHANNELS, '<|to|>f <|as|>json<|message|>{"s": "1"}<|call|><|end|>'),
+])  # fmt: skip
+def test_what_stands_any_number_of_times_is_read(template, turn):
+    assert ChatFormat.from_response_template(template).parse(turn, laboratory.TOOLS).tool_calls == [ToolCall("f", {"s": "1"})]
+
+
 def changed(**fields):
     return {**TAGS, "fields": {**TAGS["fields"], **{name: {**TAGS["fields"][name], **field} for name,
     field in fields.items()}}}
 
 
 WRONG = [
+    (changed(tool_calls={"open_pattern": "[ab]+(?P<name>b)"}), "stands in a pattern"),
     (changed(tool_calls={"content": "kv-lines"}), "kv-lines"), (changed(tool_calls={"open_pattern": "a.*?(?P<name>b)"}),
     r"\.\*\?"),
     (changed(content={"close_pattern": r"\s*$"}), "no token ends a turn"), ({}, "no fields"),

@@ -240,6 +240,9 @@ def test_coverage(folder, capsys):
     (folder / "more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert run(["coverage", "list.gbnf", "more.jsonl"]) == 0
     capsys.readouterr()
+    (folder / "wrong.jsonl").write_text('{"text": "[1]"}\n{"text": 5}\n')
+    assert run(["coverage", "list.gbnf", "wrong.jsonl"]) == 2
+    assert capsys.readouterr().err.splitlines()[:2] == ["wrong.jsonl holds no text at line 2", '  instead: {"text": "…"}']
     (folder / "schema.json").write_text('{"properties": {\n  "unit": {"enum": ["C",\n "F"]}}}')
     (folder / "values.jsonl").write_text('{"unit": "C"}\n{}\n')
     assert run(["coverage", "schema.json", "values.jsonl"]) == 1
