@@ -1,8 +1,9 @@
 """For how long does a thread keep the interpreter to itself?
 
-A second thread wants to run every millisecond and, whenever it does, reads how much processor time the watched one has
-had since: a turn that is handed on in time is worth Python's switch interval, 5 ms, at most a little more.  Processor
-time, not wall time, so that other load of the machine counts little.  Python's collector stops every thread, whoever
+A second thread wants to run again as soon as it has and, whenever it does, reads how much processor time the watched
+one has had since: a turn that is handed on in time is worth Python's switch interval, 5 ms, at most a little more.
+Processor time, not wall time, so that other load of the machine counts little; and it never sleeps, as on such a
+machine it would oversleep, and what it had not asked for would count.  Python's collector stops every thread, whoever
 runs; its time is told apart (docs/security.md says what to do about it).
 """
 
@@ -13,8 +14,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-PAUSE = 0.001  # seconds
 
 
 class Stretches:
@@ -47,7 +46,7 @@ def watched_stretches() -> Iterator[Stretches]:
     def watch() -> None:
         before = own()
         while not done.is_set():
-            time.sleep(PAUSE)
+            time.sleep(0)
             now = own()
             found.longest, before = max(found.longest, now - before), now
 
