@@ -1,10 +1,10 @@
 """For how long does a thread keep the interpreter to itself?
 
-A second thread wants to run again as soon as it has and, whenever it does, reads how much processor time the watched
+Other threads want to run again as soon as they have and, whenever one does, read how much processor time the watched
 one has had since: a turn that is handed on in time is worth Python's switch interval, 5 ms, at most a little more.
-Processor time, not wall time, so that other load of the machine counts little; and it never sleeps, as on such a
-machine it would oversleep, and what it had not asked for would count.  Python's collector stops every thread, whoever
-runs; its time is told apart (docs/security.md says what to do about it).
+Processor time, not wall time, so that other load of the machine counts little; several threads that never sleep, as on
+such a machine one is late in asking, and what was not asked for would count.  Python's collector stops every thread,
+whoever runs; its time is told apart (docs/security.md says what to do about it).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+WATCHERS = 4
 
 
 class Stretches:
@@ -44,18 +46,21 @@ def watched_stretches() -> Iterator[Stretches]:
             collected, found.collection = collected + took, max(found.collection, took)
 
     def watch() -> None:
-        before = own()
+        nonlocal before
         while not done.is_set():
             time.sleep(0)
             now = own()
             found.longest, before = max(found.longest, now - before), now
 
-    watcher = threading.Thread(target=watch, daemon=True)
+    before = own()
+    watchers = [threading.Thread(target=watch, daemon=True) for _ in range(WATCHERS)]
     gc.callbacks.append(note)
-    watcher.start()
+    for watcher in watchers:
+        watcher.start()
     try:
         yield found
     finally:
         done.set()
-        watcher.join()
+        for watcher in watchers:
+            watcher.join()
         gc.callbacks.remove(note)

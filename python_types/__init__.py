@@ -45,11 +45,13 @@ from constrained.work import spend
 
 Schema = dict[str, Any]
 
+# of numbers that pydantic and `datetime` have room for
+_DURATION: Schema = {"type": "string", "format": "duration", "pattern": r"^\D*(?:\d{1,6}\D+)*$"}
 _SCALARS: dict[Any, Schema] = {
     type(None): {"type": "null"}, None: {"type": "null"}, bool: {"type": "boolean"}, int: {"type": "integer"},
     float: {"type": "number"}, str: {"type": "string"}, Any: {}, object: {},
     datetime.datetime: {"type": "string", "format": "date-time"}, datetime.date: {"type": "string", "format": "date"},
-    datetime.time: {"type": "string", "format": "time"}, datetime.timedelta: {"type": "string", "format": "duration"},
+    datetime.time: {"type": "string", "format": "time"}, datetime.timedelta: _DURATION,
     uuid.UUID: {"type": "string", "format": "uuid"}, pathlib.Path: {"type": "string", "pattern": r"^[^\x00]*$"},
     ipaddress.IPv4Address: {"type": "string", "format": "ipv4"},
     ipaddress.IPv6Address: {"type": "string", "format": "ipv6"},
@@ -315,7 +317,7 @@ def _annotated(schema: Schema, notes: tuple[Any, ...]) -> Schema:
         for part in parts:
             for attribute, keyword in BOUNDS.items():
                 if getattr(part, attribute, None) is not None:
-                    found[keyword] = getattr(part, attribute)
+                    found = {**(found or {"type": "number"}), keyword: getattr(part, attribute)}
             for attribute, keywords in _LENGTHS.items():
                 size = _SIZED.get(str(found.get("type")))
                 if size is not None and getattr(part, attribute, None) is not None:
@@ -372,7 +374,7 @@ BOUNDS = {
 BOUNDS_OF_NUMBERS = frozenset(BOUNDS.values())
 _HOOKS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__", "__pydantic_core_schema__")
 # whose bounds no keyword states: `Annotated[date, Gt(date(2024, 1, 1))]`
-_BOUNDED_BY_PYDANTIC = (decimal.Decimal, datetime.date, datetime.datetime, datetime.time)
+_BOUNDED_BY_PYDANTIC = (decimal.Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, bytes)
 _SIDES = {"gt": (1, None), "ge": (1, ""), "lt": (-1, None), "le": (-1, r"(?!\.)")}  # may a text go on from the bound?
 _TEXT: Schema = {"type": "string"}
 _IPV4: Schema = {"type": "string", "format": "ipv4"}
@@ -395,6 +397,7 @@ _FORMATS: dict[str, Schema] = {
     "ipv6network": _IPV6,
     "ipv6interface": _IPV6,
     "path": {**_TEXT, "pattern": r"^[^\x00]*$"},
+    "duration": _DURATION,
     "binary": _TEXT,
     "password": _TEXT,
     "base64": {**_TEXT, "pattern": BASE64},
@@ -436,7 +439,7 @@ def is_own(kind: Any) -> bool:
     """Return whether a type has hooks of pydantic's, which say how it is validated."""
     if typing.get_origin(kind) is typing.Annotated:
         hooked = any(hasattr(note, hook) for note in kind.__metadata__ for hook in _HOOKS)
-        return hooked or kind.__origin__ in _BOUNDED_BY_PYDANTIC
+        return hooked or kind.__origin__ in _BOUNDED_BY_PYDANTIC or is_own(kind.__origin__)
     if is_alias(kind):
         return is_own(kind.__value__)
     return is_adapter(kind) or (isinstance(kind, type) and any(hasattr(kind, hook) for hook in _HOOKS))
@@ -469,7 +472,14 @@ def _practical(make: Callable[..., Any]) -> Any:
             found: Schema = super().generate_inner(schema)
             decoded = " of str" if schema.get("schema", {}).get("type") == "str" else ""
             meant = _FORMATS.get(f"{found.get('format')}{decoded}")
-            return found if meant is None else {word: part for word, part in found.items() if word != "format"} | meant
+            if meant is not None:
+                return {word: part for word, part in found.items() if word != "format"} | meant
+            names = _names(schema["keys_schema"], self.generate_inner) if "keys_schema" in schema else None
+            return found if names is None else {**found, "propertyNames": names}
+
+        def bytes_schema(self, schema: Any) -> Schema:
+            counted = not {"min_length", "max_length"}.isdisjoint(schema)  # in bytes
+            return super().bytes_schema(schema) | ({"pattern": "^[ -~]*$"} if counted else {})
 
         def decimal_schema(self, schema: Any) -> Schema:
             return _decimals(schema)
@@ -490,6 +500,9 @@ def _practical(make: Callable[..., Any]) -> Any:
         def time_schema(self, schema: Any) -> Schema:
             return _between(super().time_schema(schema), schema, 0)
 
+        def timedelta_schema(self, schema: Any) -> Schema:
+            return super().timedelta_schema(schema) if _SIDES.keys().isdisjoint(schema) else _seconds(schema)
+
         def complex_schema(self, schema: Any) -> Schema:
             return {**_TEXT, "pattern": f"^-?{_NUMBER}[+-]{_NUMBER}j$"}
 
@@ -497,11 +510,6 @@ def _practical(make: Callable[..., Any]) -> Any:
             if schema.get("custom_error_type") == "byte_size":
                 return {"anyOf": [{**_TEXT, "pattern": _SIZE}, {"type": "integer", "minimum": 0}]}
             return super().union_schema(schema)  # type: ignore[no-any-return]
-
-        def dict_schema(self, schema: Any) -> Schema:
-            found: Schema = super().dict_schema(schema)
-            names = _names(schema.get("keys_schema", {}), self.generate_inner)
-            return found if names is None else {**found, "propertyNames": names}
 
     return Practical
 
@@ -581,6 +589,15 @@ def _beyond(text: str, sign: int) -> str:
         first, last = (int(digit) + 1, 9) if sign > 0 else (0, int(digit) - 1)
         found += [f"{text[:at]}[{first}-{last}]"] if first <= last else []
     return "|".join(found) or r"[^\s\S]"
+
+
+def _seconds(schema: Any) -> Schema:
+    """Return durations within the bounds of a type as numbers of seconds, to the microsecond that pydantic keeps."""
+    kind = datetime.timedelta
+    low = [schema[word] + step for word, step in (("ge", kind()), ("gt", kind.resolution)) if word in schema]
+    high = [schema[word] - step for word, step in (("le", kind()), ("lt", kind.resolution)) if word in schema]
+    least, most = max(low, default=kind.min), min(high, default=kind(days=kind.max.days))
+    return {"type": "number", "minimum": least.total_seconds(), "maximum": most.total_seconds()}
 
 
 def _decimals(schema: Any) -> Schema:
