@@ -479,7 +479,8 @@ def _practical(make: Callable[..., Any]) -> Any:
 
         def bytes_schema(self, schema: Any) -> Schema:
             counted = not {"min_length", "max_length"}.isdisjoint(schema)  # in bytes
-            return super().bytes_schema(schema) | ({"pattern": "^[ -~]*$"} if counted else {})
+            found: Schema = super().bytes_schema(schema)
+            return {**found, "pattern": "^[ -~]*$"} if counted else found
 
         def decimal_schema(self, schema: Any) -> Schema:
             return _decimals(schema)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import enum
 import json
+import random
+from collections import Counter, OrderedDict
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -91,7 +94,7 @@ class Mixed(enum.Enum):
 KEYED = [
     dict[int, int], dict[float, int], dict[bool, int], dict[Size, int], dict[Mixed, int], dict[Literal["a", 1], int],
     dict[Decimal, int], dict[int | None, int], dict[str | int, int], dict[Annotated[str, pydantic.Field(max_length=1)], int],
-    dict[Annotated[int, pydantic.Field(ge=1, le=2)], int],
+    dict[Annotated[int, pydantic.Field(ge=1, le=2)], int], Counter[int], OrderedDict[int, int],
 ]
 
 
@@ -107,6 +110,23 @@ def test_keys_are_those_that_pydantic_reads_alone_as_in_a_model(tiny_vocabulary,
             reads = False
         assert accepts(tiny_vocabulary, grammar(model), text) is reads, key
         assert accepts(tiny_vocabulary, grammar(kind), json.dumps({key: 1})) is reads, key
+
+
+SECOND = timedelta(seconds=1)
+BOUNDED = [  # what no keyword of pydantic's schemas says
+    Annotated[timedelta, pydantic.Field(ge=SECOND, lt=60 * SECOND)], Annotated[timedelta, pydantic.Field(gt=-SECOND, le=SECOND / 2)],
+    Annotated[timedelta, pydantic.Field(lt=-SECOND)], timedelta, dict[timedelta, int], pydantic.conbytes(min_length=2, max_length=4),
+    Annotated[pydantic.AwareDatetime, pydantic.Field(gt=datetime(2024, 1, 1, tzinfo=UTC))],
+]
+
+
+@pytest.mark.parametrize("kind", BOUNDED, ids=str)
+def test_what_a_type_bounds_is_read_by_pydantic(tiny_vocabulary, kind):
+    model = pydantic.create_model("Model", d=(kind, ...))
+    for one, reader in ((kind, pydantic.TypeAdapter(kind).validate_json), (model, model.model_validate_json)):
+        constraint = c.compile(grammar(one), tiny_vocabulary, spell_missing=True)
+        for seed in range(20):
+            reader(constraint.sample(random.Random(seed), 100, weights={}))
 
 
 A, B = {"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "integer"}}}
