@@ -344,7 +344,7 @@ def watched() -> Callable[[], int]:
 
 
 def _seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
+    used = resource.getrusage(resource.RUSAGE_THREAD)  # those that watch have their own
     return used.ru_utime + used.ru_stime
 
 
