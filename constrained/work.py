@@ -305,6 +305,13 @@ def sorted_in_turns(found: Iterable[SupportsRichComparisonT]) -> list[SupportsRi
     return [item for part in parts for item in sorted(part)]
 
 
+def let_go(*tables: list[Any] | set[Any]) -> None:
+    """Empty tables one entry after another: other threads wait for the end of a call of C that lets go of all."""
+    for table in tables:
+        while table:
+            table.pop()
+
+
 def current() -> Budget | None:
     """Return the thread's budget."""
     return thread.budget

@@ -42,7 +42,7 @@ from constrained.formats.read.network import Patterns
 from constrained.formats.tools import Tool
 from constrained.grammar import Pattern, Ref, Symbol
 from constrained.regex import Expr, matches
-from constrained.work import metered, spend
+from constrained.work import let_go, metered, spend
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
@@ -95,37 +95,40 @@ def derive(
     frames = _Frames()
     walks: list[Iterator[tuple[State, int, object]]] = [iter([(state, frames.number((Ref(start),), 0, 0), None)])]
     seen: set[tuple[State, int]] = set()
-    while walks:
-        step = next(walks[-1], None)
-        if step is None:
-            walks.pop()
-            continue
-        state, current, trail = step
-        if (state, current) in seen:
-            continue
-        seen.add((state, current))
-        _count(len(seen))
-        if not current:
-            if done(state):
-                return _listed(trail)
-            continue
-        sequence, at, parent = frames.content[current]
-        symbol, then = sequence[at], frames.number(sequence, at + 1, parent)
-        leaf_read = leaf(symbol, state)
-        if leaf_read is not None:
-            walks.append(_through(leaf_read, then, trail))
-        elif isinstance(symbol, Ref):
-            inside = state if moved is None else moved(symbol.rule, state)
-            if inside is not None:
-                ways = [(inside, frames.number(alternative, 0, then), trail) for alternative in rules[symbol.rule]]
-                walks.append(iter(ways))
+    try:
+        while walks:
+            step = next(walks[-1], None)
+            if step is None:
+                walks.pop()
+                continue
+            state, current, trail = step
+            if (state, current) in seen:
+                continue
+            seen.add((state, current))
+            _count(len(seen))
+            if not current:
+                if done(state):
+                    return _listed(trail)
+                continue
+            sequence, at, parent = frames.content[current]
+            symbol, then = sequence[at], frames.number(sequence, at + 1, parent)
+            leaf_read = leaf(symbol, state)
+            if leaf_read is not None:
+                walks.append(_through(leaf_read, then, trail))
+            elif isinstance(symbol, Ref):
+                inside = state if moved is None else moved(symbol.rule, state)
+                if inside is not None:
+                    ways = [(inside, frames.number(alternative, 0, then), trail) for alternative in rules[symbol.rule]]
+                    walks.append(iter(ways))
+    finally:
+        let_go(walks, seen, frames.content)
     return None
 
 
 def _count(steps: int) -> None:
     """Charge the steps of a derivation, and refuse too many."""
     if not steps & 63:
-        spend(256)
+        spend(320)
     if steps > MAX_STEPS:
         raise LimitExceeded(
             "the turn takes too long to read", because=f"more than {MAX_STEPS:,} steps; is the format left-recursive?"
