@@ -63,6 +63,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
+from operator import attrgetter
 from typing import Any
 
 from constrained.caches import cached
@@ -695,7 +696,8 @@ class _Resolver:
         return frozenset(self._ends[key])
 
     def _ordered(self, demands: Iterable[Demand]) -> list[Demand]:
-        return sorted(demands, key=lambda demand: demand.number)  # their hashes are addresses
+        known = [*demands]
+        return known if len(known) < 2 else sorted(known, key=attrgetter("number"))  # their hashes are addresses
 
     def _places(self, symbol: Symbol | Demanding, demand: Demand) -> DemandAutomaton:
         assert isinstance(symbol, (Pattern, Demanding))
@@ -807,7 +809,11 @@ class _Resolver:
         variants: list[Sequence] = [()]
         for at, to in pairwise(cuts):
             (begin,) = here[at]
-            options = self._options(name, sequence[at:to], begin, here[at : to + 1])
+            if to == at + 1:  # as `_options` would find
+                self._spend(4)
+                options: tuple[Sequence, ...] = ((self._restricted(sequence[at], begin, frozenset(here[to])),),)
+            else:
+                options = self._options(name, sequence[at:to], begin, here[at : to + 1])
             if len(cuts) > 2:
                 options = self._short(name, options)
             variants = [(*before, *option) for before in variants for option in options]
