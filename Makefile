@@ -50,7 +50,7 @@ hosts-%: $(VENV)-%/.ready
 	  $(if $(filter transformers4,$*),tests/hosts/test_generate.py)
 
 # A wheel for each Python in PYTHONS, and the source distribution, whose C files need no Cython.
-PYTHONS ?= $(PYTHON)
+PYTHONS ?= $(BIN)/python
 wheels: $(BIN)/python
 	$(PIP) build
 	for python in $(PYTHONS); do $$python -m pip wheel --quiet --no-deps --wheel-dir dist . || exit 1; done

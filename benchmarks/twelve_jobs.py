@@ -475,6 +475,7 @@ def markdown(cells: Sequence[dict[str, Any]]) -> str:
     for task, (what, _, _) in TASKS.items():
         found = [by.get((task, engine), {"says": "not installed"}) for engine in engines]
         parts = [[one["says"], *(f"{one[key]} {key}" for key in ("lines", "ms") if key in one)] for one in found]
+        parts = [[re.sub("^1 lines$", "1 line", text).replace("no way", "–") for text in part] for part in parts]
         texts = ["<br>".join(part) for part in parts]
         lines.append(f"| {what} | {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |")
     return "\n".join(lines)
