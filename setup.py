@@ -81,8 +81,9 @@ class BuildUnits(build_ext):
             shutil.copy(kept, made)
 
 
-setup(
-    ext_modules=extensions(),
-    cmdclass={"build_ext": BuildUnits},
-    setup_requires=[] if FROM_ARCHIVE or CYTHON else ["Cython>=3.1"],  # what pip asks for; C files need none
-)
+if __name__ == "__main__":  # not in the processes that translate: since Python 3.14 they import this file
+    setup(
+        ext_modules=extensions(),
+        cmdclass={"build_ext": BuildUnits},
+        setup_requires=[] if FROM_ARCHIVE or CYTHON else ["Cython>=3.1"],  # what pip asks for; C files need none
+    )

@@ -230,7 +230,7 @@ def _look_in(path: Path) -> Seen:
         template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
     if template is None and not tokens:
         raise ConstrainedError(
-            f"{path} shows no tokenizer", instead="a folder with tokenizer_config.json or tokenizer.json"
+            f"{shown(str(path))} shows no tokenizer", instead="a folder with tokenizer_config.json or tokenizer.json"
         )
     return Seen(template, frozenset(tokens), None, named, format)
 

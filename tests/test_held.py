@@ -103,8 +103,8 @@ def test_what_nobody_knows(held):
 @pytest.mark.parametrize(
     ("read", "message"),
     [
-        (lambda: grammar_of('{"type": "integer",}'), "is not JSON: .*line 1 column 20"),
-        (lambda: grammar_of("[" * 100_000), "is not JSON: maximum recursion depth"),
+        (lambda: grammar_of('{"type": "integer",}'), "is not JSON: .*line 1 column (19|20)"),
+        (lambda: grammar_of("[" * 100_000), "is not JSON: (maximum recursion depth|Stack overflow)"),
         (lambda: grammar_of("[1]"), r"this is the JSON value \[1\]"),
         (lambda: c.Grammar.from_json_schema('{"type": "integer"}'), r"instead: json.loads\(text\)"),
         (lambda: c.Grammar.from_lark("start: x", define={"x": list[int]}), r"because: list\[int\] is none"),

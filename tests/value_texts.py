@@ -85,7 +85,7 @@ def _convert(node: ast.AST) -> Any:
 
 
 def _check_spelling(text: str, tree: ast.AST) -> None:
-    tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in _SPACE]
+    tokens = [token for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline) if token.type not in _SPACE]
     parentheses = sum(token.string == "(" for token in tokens)
     if parentheses != sum(isinstance(node, ast.Tuple) for node in ast.walk(tree)):
         raise ValueError(LEFT_OUT)

@@ -49,7 +49,7 @@ from constrained.regex.assertions import (
 from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
 from constrained.work import metered, place, spend, working_on
 
-TESTED = (3, 13)  # the last Python whose trees were compared
+TESTED = (3, 14)  # the last Python whose trees were compared
 
 Items: TypeAlias = list[tuple[Any, Any]]  # operator, argument
 

@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import enum
 import re
+import sys
 import typing
 from collections.abc import Iterable
 from typing import Annotated, Literal
@@ -128,9 +129,10 @@ WRONG = {
     "choices that are no texts": (GrammarError, [1, 2], {}),
     "tools of a type": (ConstrainedError, bool, {"tools": [TOOL]}),
     "several answers": (ConstrainedError, bool, {"do_sample": True, "num_return_sequences": 2}),
-    "a typed dict in itself": (ConstrainedError, Loop, {}),
     "too few tokens": (LimitExceeded, re.compile("[ab]{50}"), {"max_new_tokens": 3}),
 }
+if sys.version_info < (3, 12):  # since then pydantic reads those of typing
+    WRONG["a typed dict in itself"] = (ConstrainedError, Loop, {})
 
 
 @pytest.mark.parametrize(("error", "wanted", "options"), WRONG.values(), ids=WRONG)
