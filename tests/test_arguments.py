@@ -274,7 +274,7 @@ def test_wrong_parts_of_calls_are_errors_of_the_tree(call):
 
 
 def test_a_name_that_is_no_file_name_is_no_tokenizer():
-    with pytest.raises(c.ConstrainedError, match="cannot read|shows no tokenizer") as told:
+    with pytest.raises(c.ConstrainedError, match=r"cannot read|shows no tokenizer") as told:
         c.ChatFormat.for_tokenizer("x" * 70_000)
     assert len(str(told.value)) < 1000
 
