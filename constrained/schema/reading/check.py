@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
 from constrained.regex.facts import LARGE_PATTERN, size
 from constrained.schema.reading.document import (
+    MAY_REFER,
     NOTHING,
     Document,
     Library,
@@ -366,4 +367,5 @@ def load(
     document = Document(library, formats, closed)
     if isinstance(resource.root, bool) or not resource.root:
         return NOTHING if resource.root is False else ALWAYS
-    return document.follow(document.node(resource.root, resource, (), "#"))
+    root = document.node(resource.root, resource, (), "#")
+    return root.conj if MAY_REFER.isdisjoint(resource.root) else document.follow(root)

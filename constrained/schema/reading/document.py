@@ -66,7 +66,7 @@ from constrained.work import spend, unlocked_at_fork
 Where: TypeAlias = "str | tuple[Where, str | int]"
 Schema: TypeAlias = "dict[str, Any] | bool"
 
-_REFERRING = JOINING | {"$ref"}  # only these, see `Dialect.refers_by`
+MAY_REFER = JOINING | {"$ref"}  # only these, see `Dialect.refers_by`
 _PORTION = 200  # units that are spent at once
 _MOST_ALIKE, _LONGEST_ALIKE = 200, 10_000  # values in schemas that are found by content, and bytes of their names
 MOST_METASCHEMAS = 32  # each declared by the one before
@@ -401,7 +401,7 @@ class Node(SignedNode):
             return NOTHING
         inside = self.entered(keyword)
         node = self._inner(schema, inside if step is None else (inside, step))
-        return node.conj if _REFERRING.isdisjoint(schema) else self.document.follow(node)
+        return node.conj if MAY_REFER.isdisjoint(schema) else self.document.follow(node)
 
     def _inner(self, schema: Schema, where: Where) -> Node:
         document = self.document
