@@ -354,7 +354,7 @@ class _Calls:
         content = of.fields.get("content", {})
         if "$" in content.get("close_pattern", "").replace("\\$", ""):
             self.notes.append("in pieces it loses what stands before a line break in an answer")
-        if not content.keys() & {"close", "close_pattern"}:
+        if content and not content.keys() & {"close", "close_pattern"}:
             self.notes.append("it reads the token that ends a turn as part of the answer, or for it")
         self.listed_at_once = bool(self.field.get("transform_each"))
         self.repeats = self.listed_at_once or bool(self.field.get("repeats"))
