@@ -363,6 +363,7 @@ def test_messages(row):
 def test_no_letter_has_case_above_the_scanned_planes():
     beyond = map(chr, range(0x20000, 0x110000))
     assert all(c.lower() == c.upper() == c.casefold() == c for c in beyond)
+    assert not re.search(r"[\w\d\s]", "".join(map(chr, range(0x40000, 0x110000))))
 
 
 def test_properties_agree_with_the_running_unicode_data():
