@@ -507,6 +507,7 @@ class LarkRules:
         self._notes[_REPEATS] = None
         found: list[_Sequence] = []
         if isinstance(language, Expr) and after.special:
+            spend(1 + (sum(map(len, after.special)) >> 3))
             apart = {text: after.after_text(text) for text in sorted(after.special) if matches(language, text)}
             found = [
                 (self._literal(callee.quoting, text), *self._reading(state))

@@ -498,6 +498,24 @@ def test_unfinished_tokens():
     assert {*vocabulary.trie.ids[vocabulary.unfinished].tolist()} == {2, 3, 5}
 
 
+def test_work_that_is_taken_off_behind_a_limit_ends_no_generation(tiny_vocabulary):
+    """As a kernel takes it off that ends an operation in which the looking ahead has met its bound."""
+    constraint = c.compile(c.Grammar.from_json_schema(TEXTS["object"]), tiny_vocabulary)
+    matcher, ahead = constraint.matcher(budget=30), constraint.ahead
+
+    def followed(_: object, at: int) -> None:
+        try:
+            ahead.spend(ahead.left + 1)
+        finally:
+            ahead.left -= 7
+
+    with patch.object(type(matcher), "_followed", autospec=True, side_effect=followed):
+        while completion := matcher.shortest_completion():
+            _mask(matcher)
+            matcher.advance(completion[0])
+    assert matcher.accepts(constraint.vocabulary.stop[0]) and 0 < len(matcher.tokens) <= 30
+
+
 def test_matchers_whose_completions_are_full_do_not_look_ahead_once_more(tiny_vocabulary, monkeypatch):
     constraint = c.compile(c.Grammar.from_json_schema(TEXTS["object"]), tiny_vocabulary)
     matcher, full = constraint.matcher(budget=30), constraint.completions()
