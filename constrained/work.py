@@ -23,9 +23,10 @@ import gc
 import os
 import threading
 import time
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import ref
 
@@ -284,12 +285,12 @@ Item = TypeVar("Item")
 
 
 def frozen_in_turns(items: Collection[Item]) -> frozenset[Item]:
-    """As `frozenset`: many are entered one by one, see `sorted_in_turns`."""
+    """As `frozenset`: many are entered in parts, see `sorted_in_turns`."""
     if len(items) <= PIECE:
         return frozenset(items)
-    items_so_far = set[Item]()
-    for item in items:
-        items_so_far.add(item)
+    items_so_far, left = set[Item](), iter(items)
+    while part := [*islice(left, PIECE)]:
+        items_so_far.update(part)
     return frozenset(items_so_far)
 
 
@@ -300,8 +301,13 @@ def sorted_in_turns(found: Iterable[SupportsRichComparisonT]) -> list[SupportsRi
         return sorted(every)
     bounds = sorted(every[:: PIECE >> 1])
     parts: list[list[SupportsRichComparisonT]] = [[] for _ in range(len(bounds) + 1)]
-    for item in every:
-        parts[bisect_left(bounds, item)].append(item)
+    for start in range(0, len(every), PIECE):
+        piece, at = sorted(every[start : start + PIECE]), 0
+        for part, bound in zip(parts, bounds, strict=False):
+            end = bisect_right(piece, bound, at)
+            part += piece[at:end]
+            at = end
+        parts[-1] += piece[at:]
     return [item for part in parts for item in sorted(part)]
 
 
