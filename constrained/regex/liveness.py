@@ -6,6 +6,7 @@ Exact: an intersection or complement is explored until an accepting expression t
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from itertools import count
 from operator import attrgetter, is_
 
 from constrained.caches import cached
@@ -41,6 +42,7 @@ from constrained.work import current, metered, place, spend
 
 _LONGEST_WALK = 200  # states
 _GUESSED = 100  # characters of a text that is guessed
+_PATIENT = 4  # one step of a search in so many goes on from what is nearest to the start
 _STATE = 5  # units for a state that a search meets, beside those for its edges
 MADE = "pattern <"  # how a place begins that is an expression, not a pattern as somebody wrote it
 _SEVERAL = 3  # conditions on a text before they are looked at together
@@ -349,10 +351,18 @@ def _hint(expr: Expr) -> int:
 
 
 def _search(start: Expr) -> bool:
-    """Return whether an accepting expression can be reached."""
+    """Return whether an accepting expression can be reached.
+
+    Three of four steps follow the newest state of those that seem nearest to the end, the others what is nearest to
+    the start: a text of a hundred characters was found after 3,300 states, then after 120.
+    """
     parents: dict[Expr, Expr | None] = {start: None}
-    heap: list[tuple[int, int, int, int, Expr]] = [(0, 0, start.serial, 0, start)]
-    while heap:
+    near: list[tuple[int, int, int, Expr]] = [(0, 0, 0, start)]
+    far: list[tuple[int, int, int, Expr]] = []
+    for turn in count():
+        heap = far if far and (not near or turn % _PATIENT == 0) else near
+        if not heap:
+            break
         *_, read, expr = heappop(heap)
         for _, _, target in raw_edges(expr):
             if target in parents or target._live is False:
@@ -366,7 +376,8 @@ def _search(start: Expr) -> bool:
                 _found(target, parents)
                 return True
             hint = _hint(target)
-            heappush(heap, (read + 1 + hint, hint, target.serial, read + 1, target))
+            heappush(near, (hint, -target.serial, read + 1, target))
+            heappush(far, (read + 1 + hint, target.serial, read + 1, target))
     for expr in parents:
         expr._live = False
     return False
