@@ -64,6 +64,10 @@ def kernels(schema: object, vocabulary: Vocabulary) -> list[tuple[object, int]]:
         },
         {"anyOf": [{"type": "string", "maxLength": 7}, {"type": "string", "minLength": 8}]},
         {"anyOf": [{"type": "string", "maxLength": 7}, {"type": "integer"}, {"pattern": "^[ab ]{0,20}$"}]},
+        {"type": "string", "pattern": "^(?:\\S+\\s+){0,2}\\S+$", "maxLength": 34},
+        {"type": "string", "pattern": "^(?:.*xyz日|é*)$", "maxLength": 38},
+        {"type": "object", "additionalProperties": False, "patternProperties": {"^(?:[^a]|a..a)*$": SHORT},
+         "propertyNames": {"maxLength": 37}},
     ],
     ids=json.dumps,
 )

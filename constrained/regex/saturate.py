@@ -58,11 +58,19 @@ def saturated(expr: Expr, horizon: int) -> Expr:
         return concat(*factors)
     elif expr.kind == UNION and expr.plain:
         return union(*(saturated(member, horizon) for member in expr.args))
-    elif expr.kind == INTERSECT and len(expr.args) == 2:
-        bound = length_bound(*expr.args)
-        if bound is not None and bound[0] == 0 and bound[2].plain and bound[1] - horizon >= farthest(bound[2]):
-            return saturated(bound[2], horizon)  # wherever one token leads, there is room for the rest
+    elif expr.kind == INTERSECT:
+        bound = bounded(expr)
+        if bound is not None and bound[1] >= horizon:
+            return saturated(bound[0], horizon)
     return _roomy(expr, horizon) if expr.kind == INTERSECT else expr
+
+
+def bounded(expr: Expr) -> tuple[Expr, int, int] | None:
+    """See `Expr.bounded`."""
+    bound = length_bound(*expr.args) if len(expr.args) == 2 else None
+    if bound is None or bound[0] > 0 or not bound[2].plain:
+        return None
+    return bound[2], bound[1] - farthest(bound[2]), bound[1]
 
 
 def reach(expr: Expr) -> int:

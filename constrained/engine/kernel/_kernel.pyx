@@ -931,6 +931,9 @@ cdef class Builder:
 #     C*        ab  abc  abc"  abc": 1       the base, with the characters that each token begins
 #     C{0,2}    ab                           a level: what is too long falls out, an exit behind too few or too many too
 #
+# So are those of any language with a bound on the length, from the one without: only tokens that take nearly all of
+# the characters are looked at, whether what is left lets the text end.
+#
 # All levels are of one base, so that to make one costs what falls out: of 128,000 tokens 2,000 have more than 12
 # characters.  Lower levels are those of the base that are among the tokens of so few characters, which are kept as
 # well.
@@ -967,7 +970,7 @@ cdef class CountedMasks:
     cdef IndependentMask mask(self, object spelling, object counted):
         """Return the mask of C{low,high}; counted: C, low and high, None: any number."""
         characters, low, high = counted
-        cdef IndependentMask base = self.base(spelling, characters)
+        cdef IndependentMask base = self.base((spelling, "counted", characters))
         cdef int least = min(low, base.most + 1), most = base.most if high is None else min(high, base.most)
         if least == 0 and most == base.most:
             return base
@@ -975,17 +978,59 @@ cdef class CountedMasks:
         found = stored(self.entries, key)
         return found if found is not None else self.kept(key, self.limited(base, least, most))
 
-    cdef IndependentMask base(self, object spelling, object characters):
-        """Return the mask of C*."""
+    cdef bint may_bound(self, int room) noexcept:
+        """Say whether few tokens have more than so many characters."""
+        cdef int count = self.trie.nodes[self.trie.count].first
+        return room >= 0 and count - self.trie.with_at_most[min(room, self.trie.longest)] <= MOST_LONG
+
+    cdef IndependentMask bounded(self, int q, tuple key, object bound):
+        """Return the mask of position q, and keep it as `key`: of the texts of a language that have up to `most`
+        characters; bound: see `Expr.bounded`."""
+        language, room, most = bound
+        cdef IndependentMask base = self.base((key[0], "bounded", language))
+        cdef IndependentMask level = self.limited(base, 0, min(most, base.most))
+        cdef int i = 0, token, count, start = self.start(key[0], language)
+        while i < base.longest_first.size and base.longest_first.at[i + 1] > room:
+            token, count = base.longest_first.at[i], base.longest_first.at[i + 1]
+            if count <= most and not self.goes_on(start, q, token, most - count):
+                level.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+            i += 2
+        return self.kept(key, level)
+
+    cdef bint goes_on(self, int start, int q, int token, int left) except -1:
+        """Say whether a text can go on behind a token from position q, whose language without a bound is that of
+        `start`, where so many characters are left."""
+        cdef Automaton automaton = self.builder.automaton
+        cdef int state = self.after(start, token), at
+        if automaton.states[state].flags & EXITS:
+            return True
+        if self.builder.staying.between(state):
+            at = automaton.configurations.at[automaton.states[state].first]
+            language = self.languages.object_of(self.positions.at[at >> 1].language)
+            if language is not None:
+                return language.short <= left
+        return self.after(q, token) != DEAD
+
+    cdef int after(self, int q, int token) except -1:
+        """Return the state behind a token from position q, with nothing known outside."""
+        cdef int i, state = self.builder.automaton.enter(q, OUTSIDE, 0)
+        for i in range(self.trie.begins[token], self.trie.begins[token + 1]):
+            state = self.builder.automaton.next_state(state, self.trie.spelled[i])
+        return state
+
+    cdef int start(self, object spelling, object language) except -1:
+        """Return the position at the start of a text."""
+        return 2 * self.positions.body(self.positions.spelling(spelling), self.languages.number(language)) + 1
+
+    cdef IndependentMask base(self, tuple key):
+        """Return the mask of C*, or of a language of which it is bounded how long its texts are."""
         cdef IndependentMask made
-        cdef int body
-        key = (spelling, "counted", characters)
         found = stored(self.entries, key)
         if found is not None:
             return found
         ask(self.meter)
-        body = self.positions.body(self.positions.spelling(spelling), self.languages.number(endless(characters)))
-        made = self.builder.build(2 * body + 1, -1, True)
+        spelling, kind, language = key
+        made = self.builder.build(self.start(spelling, endless(language) if kind == "counted" else language), -1, True)
         self.list_long(made)
         if made.all_long and stored(self.entries, ("within", made.all_long - 1)) is None:
             self.make_within(made.all_long - 1)
@@ -993,6 +1038,8 @@ cdef class CountedMasks:
 
     cdef IndependentMask kept(self, tuple key, IndependentMask mask):
         """Keep a mask with the vocabulary."""
+        if mask.base is not None:
+            self.builder.note_words(mask)
         mask.weigh(self.builder.counter, self.trie.words)
         self.store.put(key, mask, mask.size)
         return mask
@@ -1011,8 +1058,6 @@ cdef class CountedMasks:
         else:
             self.keep_short(level, base, most)
         self.keep_exits(level, base, least, most)
-        if base.words.size or most < base.all_long:
-            self.builder.note_words(level)
         return level
 
     cdef int keep_short(self, IndependentMask level, IndependentMask base, int most) except -1:
@@ -1335,6 +1380,9 @@ cdef class IndependentMasks:
             return found
         if simple and getattr(language, "universal_over", None) is not None:
             return self.kept(key, self.universal(q, spelling))
+        bound = getattr(language, "bounded", None) if simple else None
+        if bound is not None and self.counted.may_bound(bound[1]):
+            return self.counted.bounded(q, key, bound)
         return self.kept(key, self.builder.build(self.walked(q, language, key[2]), -1, False))
 
     cdef int walked(self, int q, object language, object key) except -1:
