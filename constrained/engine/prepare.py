@@ -52,7 +52,7 @@ STEPS = 12
 LONGEST = 24  # steps of the walk that is left to chance
 GLANCE = 2  # steps of what does not look like much work
 FRUGAL = 256  # one part in so many of the budget is given back by an operation of a walk; a generation's gives more
-ENOUGH = 3  # one part in so many of the budget, after which no other walk begins
+ENOUGH = 8  # one part in so many of the budget, after which no other walk begins, nor one goes on at a pace within it
 HALF, OTHERWISE = 2, -1  # a walk that takes more than one part in two is followed by another one from the same budget
 SOME = 32  # one part in so many of it for some steps together, see `_is_even`
 MUCH_OF_ONE, MUCH_OF_NUMBERS = 32, 16  # one part in so many of it for one step; numbers are short
@@ -171,8 +171,13 @@ def _is_even(costs: list[int], limit: int, *, numeric: bool) -> bool:
     return SOME * sum(costs) > limit > (MUCH_OF_NUMBERS if numeric else MUCH_OF_ONE) * max(costs)
 
 
-def _is_over(costs: list[int], limit: int, *, numeric: bool) -> bool:
-    """Say whether a walk has shown enough: none of its last steps took much, or it is a number of so many tokens."""
+def _is_over(costs: list[int], limit: int, most: int, *, numeric: bool) -> bool:
+    """Say whether a walk has shown enough: none of its last steps took much, it is a number of so many tokens, or it
+    took much and would, at the pace of its last steps, end within the budget.
+    """
+    spent = sum(costs)
+    if ENOUGH * spent > limit and spent + (most - len(costs)) * max(costs[-2:]) <= limit:
+        return True
     return len(costs) >= STEPS and (numeric or MUCH_OF_ONE * max(costs[-STEPS // 2 :]) <= limit)
 
 
@@ -209,7 +214,7 @@ def _costs(constraint: CompiledGrammar, walk: int, most: int) -> list[int]:
         matcher.advance(token)
         costs.append(max(left - budget.left, 0))
         numeric = numeric and not (constraint.vocabulary.tokens[token] or b"").strip(_NUMERIC)
-        if _is_even(costs, limit, numeric=numeric) or _is_over(costs, limit, numeric=numeric):
+        if _is_even(costs, limit, numeric=numeric) or _is_over(costs, limit, most, numeric=numeric):
             break
         if matcher.is_finished():
             if walk > 0:

@@ -413,6 +413,10 @@ def intersect(*exprs: Expr) -> Expr:
                 if short is not None
                 else interned(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
             )
+        if first.kind == second.kind == CONCAT:
+            spend(10)
+            both = interned(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
+            return both if both.short <= both.long else NEVER
         # And a pattern leaves texts out in each of its states
         some, outside = (first, second) if second.kind == COMPLEMENT else (second, first)
         if some.kind == CONCAT and outside.kind == COMPLEMENT and outside.args[0].kind in _SINGLE:
