@@ -87,7 +87,7 @@ cdef class Languages:
     cdef int after(self, int language, int low, int high) except -3
     cdef int clear(self) except -1
     cdef void release(self) noexcept
-    cdef int fresh(self) except -1
+    cdef int fresh(self, int size) except -1
     cdef int excluded_of(self, tuple texts, object excluded) except -1
     cdef int offered(self, int count, const uint8_t* bit) except -1
 

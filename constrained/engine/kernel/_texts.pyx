@@ -103,7 +103,8 @@ cdef enum:
     COUNTED = 10 * TICKS    # and what making and deriving C{m,n} takes, without its ranges
     MOST_COUNTED = 1 << 30  # characters that are counted; an expression counts more of them
     ENDLESS = -1
-    LANGUAGE = 1000     # bytes of a language with the Python objects behind it, and of one of its edges
+    LANGUAGE = 1000     # bytes of a language with the Python objects behind it, of one without, and of an edge
+    BARE_LANGUAGE = 400
     EDGE = 150
     SHARED = 12         # bytes of a range that languages share
 
@@ -167,7 +168,7 @@ cdef class Languages:
         else:
             ask(self.meter)
             accepts, goes_on = bool(language.accepts), not plain and bool(getattr(language, "goes_on", False))
-            known = self.fresh()
+            known = self.fresh(LANGUAGE)
             self.at[known].accepts, self.at[known].goes_on = accepts, goes_on
             if not plain and getattr(language, "labelled", False):
                 self.at[known].labelled, self.at[known].low = True, language.label
@@ -175,7 +176,7 @@ cdef class Languages:
         self.ids[language] = known
         return known
 
-    cdef int fresh(self) except -1:
+    cdef int fresh(self, int size) except -1:
         cdef int fresh = self.count
         if fresh >= self.most:
             raise LimitExceeded(
@@ -187,7 +188,7 @@ cdef class Languages:
             self.at = <LanguageAt*>enlarged(self.at, &self.room, sizeof(LanguageAt), 64)
         self.objects.append(None)
         self.count += 1
-        self.bytes += LANGUAGE
+        self.bytes += size
         cdef LanguageAt* at = &self.at[fresh]
         at.first = at.last = at.texts = at.of = at.spelling = -1
         at.leaving = at.goes_on = at.labelled = 0
@@ -284,7 +285,7 @@ cdef class Languages:
             known = map_find(&self.literal_ids, a, b, near)
         if known >= 0:
             return known
-        known = self.fresh()
+        known = self.fresh(BARE_LANGUAGE)
         at = &self.at[known]
         at.texts, at.excluded, at.low, at.high, at.depth = texts, excluded, low, high, depth
         at.accepts = self.ends(at, depth, low)
@@ -347,7 +348,7 @@ cdef class Languages:
         cdef int known = map_get(&self.literal_ids, a, b)
         if known < 0:
             map_room(&self.literal_ids)
-            known = self.fresh()
+            known = self.fresh(LANGUAGE)
             self.at[known].of, self.at[known].low, self.at[known].high = of, least, most
             self.at[known].accepts = least == 0
             map_put(&self.literal_ids, a, b, known)
