@@ -46,7 +46,7 @@ _PATIENT = 4  # one step of a search in so many goes on from what is nearest to 
 _STATE = 5  # units for a state that a search meets, beside those for its edges
 MADE = "pattern <"  # how a place begins that is an expression, not a pattern as somebody wrote it
 _SEVERAL = 3  # conditions on a text before they are looked at together
-_MANY = 8  # characters that a minimal length asks for before a loop is looked for instead
+_MANY = 8  # characters of a shortest text before it is guessed, of a minimal length before a loop is looked for
 
 
 def live_edges(expr: Expr) -> RawEdges:
@@ -156,7 +156,7 @@ def is_empty(expr: Expr) -> bool:
         return not expr._live
     try:
         with metered():
-            live = (len(expr.args) >= _SEVERAL and _guessed(expr)) or _search(expr)
+            live = ((len(expr.args) >= _SEVERAL or expr.short > _MANY) and _guessed(expr)) or _search(expr)
     except LimitExceeded as error:
         raise _placed(error, expr) from None
     expr._live = live

@@ -352,8 +352,10 @@ def _first_and_last() -> str:
     for tens in range(1, 10):
         more = f"[{tens + 1}-9][0-9]|" if tens < 9 else ""
         options += [rf"{tens}{low},(?:{tens}[{low}-9]|{more}[1-9][0-9]{{2,9}})" for low in range(10)]
-    options += [rf"[1-9][0-9]{{{digits - 1}}},[1-9][0-9]{{{digits},9}}" for digits in range(3, 10)]
-    return "|".join(options)
+    longer = ",[1-9][0-9]{9}"
+    for digits in range(8, 2, -1):  # inside each other, so that few alternatives are open behind two digits
+        longer = rf"(?:,[1-9][0-9]{{{digits},9}}|[0-9]{longer})"
+    return "|".join([*options, rf"[1-9][0-9]{{2}}{longer}"])
 
 
 def _char_set(escape: str) -> Expr:
