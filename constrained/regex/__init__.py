@@ -24,7 +24,7 @@ from constrained.regex.facts import may_use, universal_over
 from constrained.regex.liveness import example, is_empty, is_finite, live_edges, public_edges
 from constrained.regex.markers import Markers, markers_of, without
 from constrained.regex.python import parse_python
-from constrained.regex.saturate import bounded, saturated
+from constrained.regex.saturate import saturated
 from constrained.regex.show import pattern_text, short_text
 
 RULES.update(
@@ -32,7 +32,6 @@ RULES.update(
         "raw edges": raw_edges,
         "live edges": live_edges,
         "edges": public_edges,
-        "bounded": bounded,
         "saturated": saturated,
         "universal_over": universal_over,
         "text": pattern_text,

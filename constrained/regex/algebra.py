@@ -404,26 +404,11 @@ def intersect(*exprs: Expr) -> Expr:
             return first
         if first is ANY_TEXT or second is NEVER:
             return second
-        # Most of them bound a length
-        repeated, other = (first, second) if first.kind == REPEAT else (second, first)
-        if repeated.kind == REPEAT and _are_apart(repeated, other):
-            short = _meet_length(first, second)
-            return (
-                short
-                if short is not None
-                else interned(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
-            )
-        if first.kind == second.kind == CONCAT:
-            spend(10)
-            both = interned(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
+        if _are_apart(*((first, second) if first.kind <= second.kind else (second, first))):
+            both = _meet_length(first, second)
+            if both is None:
+                both = interned(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
             return both if both.short <= both.long else NEVER
-        # And a pattern leaves texts out in each of its states
-        some, outside = (first, second) if second.kind == COMPLEMENT else (second, first)
-        if some.kind == CONCAT and outside.kind == COMPLEMENT and outside.args[0].kind in _SINGLE:
-            spend(10)
-            if outside.args[0] is some:
-                return NEVER
-            return interned(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
     members: dict[Expr, None] = {}
     excluded: list[Expr] = []
     stack = list(reversed(exprs))
@@ -440,14 +425,19 @@ def intersect(*exprs: Expr) -> Expr:
     return _meet(members, excluded)
 
 
-def _are_apart(repeated: Expr, other: Expr) -> bool:
-    """Return whether neither says anything about the other, but perhaps a bound on its length; charged as `_meet`."""
-    if other.kind == CONCAT:
+def _are_apart(left: Expr, right: Expr) -> bool:
+    """Return whether neither of two says anything about the other, but perhaps a bound on its length, as of two
+    patterns and of one and what it leaves out; charged as `_meet`.  The kind of the first is no later one.
+    """
+    if left.kind == CONCAT and right.kind == REPEAT:
         return True
-    if other.kind == REPEAT:
-        apart = single(repeated.args[0]) is None or single(other.args[0]) is None
-    else:
-        apart = other.kind == UNION and not other.looks and repeated not in other.args
+    apart = left.kind == right.kind == CONCAT
+    if left.kind == CONCAT and right.kind == COMPLEMENT:
+        apart = right.args[0].kind in _SINGLE and right.args[0] is not left
+    elif left.kind == REPEAT and right.kind == REPEAT:
+        apart = single(left.args[0]) is None or single(right.args[0]) is None
+    elif left.kind == REPEAT and right.kind == UNION:
+        apart = not right.looks and left not in right.args
     if apart:
         spend(10)
     return apart

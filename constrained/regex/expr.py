@@ -132,13 +132,6 @@ class Expr:
         """
         return RULES["universal_over"](self)  # type: ignore[no-any-return]
 
-    @property
-    def bounded(self) -> tuple[Expr, int, int] | None:
-        """(L, k, n) of L ∩ ANY{0,n} where every text of up to k characters that goes on in L does so within n; None for
-        other expressions, and where no such k was seen.
-        """
-        return RULES["bounded"](self) if self.kind == INTERSECT else None  # type: ignore[no-any-return]
-
     def mask_key(self, horizon: int) -> Hashable:
         """Return a key shared by expressions that agree on all continuations of up to `horizon` characters."""
         if self._key is None or self._key[0] != horizon:

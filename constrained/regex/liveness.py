@@ -322,21 +322,16 @@ def _without_least(expr: Expr) -> Expr | None:
 def _has_loop(expr: Expr) -> bool:
     """Return True if a walk finds texts as long as one likes: a live state comes again.  False says nothing.
 
-    At first along states that are known to be live, as a search has found some: 48 searches were 5.
+    Along states that are known to be live where a search has found some: 48 searches were 5.
     """
-    return _comes_again(expr, known=True) or _comes_again(expr, known=False)
-
-
-def _comes_again(expr: Expr, *, known: bool) -> bool:
     seen: set[Expr] = set()
     while expr not in seen:
         if expr.plain and expr.long == INFINITE:
             return True
         seen.add(expr)
         targets = [target for _, _, target in raw_edges(expr)]
-        target = next(filter(attrgetter("_live"), targets), None) if known else None
-        if target is None:
-            target = next((target for target in targets if not is_empty(target)), None)
+        known = next(filter(attrgetter("_live"), targets), None)
+        target = known or next((target for target in targets if not is_empty(target)), None)
         if target is None or len(seen) > _LONGEST_WALK:
             return False
         expr = target

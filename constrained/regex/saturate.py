@@ -58,16 +58,16 @@ def saturated(expr: Expr, horizon: int) -> Expr:
         return concat(*factors)
     elif expr.kind == UNION and expr.plain:
         return union(*(saturated(member, horizon) for member in expr.args))
-    elif expr.kind == INTERSECT:
-        bound = bounded(expr)
-        if bound is not None and bound[1] >= horizon:
-            return saturated(bound[0], horizon)
+    elif (bound := bounded(expr)) is not None and bound[1] >= horizon:
+        return saturated(bound[0], horizon)
     return _roomy(expr, horizon) if expr.kind == INTERSECT else expr
 
 
 def bounded(expr: Expr) -> tuple[Expr, int, int] | None:
-    """See `Expr.bounded`."""
-    bound = length_bound(*expr.args) if len(expr.args) == 2 else None
+    """Return (L, k, n) of L ∩ ANY{0,n} where every text of up to k characters that goes on in L does so within n; None
+    of other expressions.
+    """
+    bound = length_bound(*expr.args) if expr.kind == INTERSECT and len(expr.args) == 2 else None
     if bound is None or bound[0] > 0 or not bound[2].plain:
         return None
     return bound[2], bound[1] - farthest(bound[2]), bound[1]

@@ -49,7 +49,9 @@ from constrained.engine.tokens.trie import BITS, LEADS, MALFORMED
 from constrained.errors import LimitExceeded
 from constrained.machine import Text
 from constrained.regex import ANY_TEXT
+from constrained.regex.expr import Expr
 from constrained.regex.markers import endless
+from constrained.regex.saturate import bounded
 from constrained.work import Preempted
 
 import numpy as np
@@ -511,8 +513,7 @@ cdef class IndependentMask:
     cdef Ints exit_counts           # characters read at each exit, where they are counted
     # pairs token, characters begun; of tokens that have another number of them, because of escapes
     cdef Ints counted
-    # pairs token, characters begun, of all tokens that begin more than `all_long`; those of the most first
-    cdef Ints longest_first
+    cdef Ints long_ones             # pairs token, characters begun, of all tokens that begin more than `all_long`
     cdef int all_long
     cdef int most                   # the largest number of characters that any token begins
     # of a prefix-universal language the mask of any text, of a counted one that of any number; and which of its exits
@@ -544,7 +545,7 @@ cdef class IndependentMask:
         ints_free(&self.exits)
         ints_free(&self.exit_counts)
         ints_free(&self.counted)
-        ints_free(&self.longest_first)
+        ints_free(&self.long_ones)
         ints_free(&self.base_exits)
         ints_free(&self.ways)
         ints_free(&self.token_starts)
@@ -556,7 +557,7 @@ cdef class IndependentMask:
         cdef long size = sizeof(IndependentMask) + (32 * <long>self.exits.size if self.next_bytes != NULL else 0)
         size += 4 * (
             <long>self.words.room + self.tokens.room + self.frontier.room + self.exits.room + self.exit_counts.room
-            + self.counted.room + self.longest_first.room)
+            + self.counted.room + self.long_ones.room)
         size += 4 * (<long>self.base_exits.room + self.ways.room + self.token_starts.room + self.exit_starts.room
                      + self.children.room)
         size += 4 * (words + BLOCK) * ((self.bits != NULL) + (self.inside != NULL))
@@ -985,16 +986,15 @@ cdef class CountedMasks:
 
     cdef IndependentMask bounded(self, int q, tuple key, object bound):
         """Return the mask of position q, and keep it as `key`: of the texts of a language that have up to `most`
-        characters; bound: see `Expr.bounded`."""
+        characters; bound: see `saturate.bounded`."""
         language, room, most = bound
         cdef IndependentMask base = self.base((key[0], "bounded", language))
         cdef IndependentMask level = self.limited(base, 0, min(most, base.most))
-        cdef int i = 0, token, count, start = self.start(key[0], language)
-        while i < base.longest_first.size and base.longest_first.at[i + 1] > room:
-            token, count = base.longest_first.at[i], base.longest_first.at[i + 1]
-            if count <= most and not self.goes_on(start, q, token, most - count):
+        cdef int i, token, count, start = self.start(key[0], language)
+        for i in range(0, base.long_ones.size, 2):
+            token, count = base.long_ones.at[i], base.long_ones.at[i + 1]
+            if <int>room < count <= <int>most and not self.goes_on(start, q, token, most - count):
                 level.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-            i += 2
         return self.kept(key, level)
 
     cdef bint goes_on(self, int start, int q, int token, int left) except -1:
@@ -1013,10 +1013,7 @@ cdef class CountedMasks:
 
     cdef int after(self, int q, int token) except -1:
         """Return the state behind a token from position q, with nothing known outside."""
-        cdef int i, state = self.builder.automaton.enter(q, OUTSIDE, 0)
-        for i in range(self.trie.begins[token], self.trie.begins[token + 1]):
-            state = self.builder.automaton.next_state(state, self.trie.spelled[i])
-        return state
+        return self.builder.automaton.after_token(self.builder.automaton.enter(q, OUTSIDE, 0), token)
 
     cdef int start(self, object spelling, object language) except -1:
         """Return the position at the start of a text."""
@@ -1032,8 +1029,6 @@ cdef class CountedMasks:
         spelling, kind, language = key
         made = self.builder.build(self.start(spelling, endless(language) if kind == "counted" else language), -1, True)
         self.list_long(made)
-        if made.all_long and stored(self.entries, ("within", made.all_long - 1)) is None:
-            self.make_within(made.all_long - 1)
         return self.kept(key, made)
 
     cdef IndependentMask kept(self, tuple key, IndependentMask mask):
@@ -1049,12 +1044,12 @@ cdef class CountedMasks:
     cdef IndependentMask limited(self, IndependentMask base, int least, int most):
         """Return the mask of least to most characters from that of any number."""
         cdef IndependentMask level = self.copied(base)
-        cdef int i = 0
+        cdef int i
         if most >= base.all_long:
-            while i < base.longest_first.size and base.longest_first.at[i + 1] > most:
-                level.bits[base.longest_first.at[i] >> 5] &= ~(<uint32_t>1 << (base.longest_first.at[i] & 31))
-                i += 2
-            work(self.meter, self.trie.words + i + 2 * base.exits.size)
+            for i in range(0, base.long_ones.size, 2):
+                if base.long_ones.at[i + 1] > most:
+                    level.bits[base.long_ones.at[i] >> 5] &= ~(<uint32_t>1 << (base.long_ones.at[i] & 31))
+            work(self.meter, self.trie.words + base.long_ones.size + 2 * base.exits.size)
         else:
             self.keep_short(level, base, most)
         self.keep_exits(level, base, least, most)
@@ -1102,24 +1097,18 @@ cdef class CountedMasks:
 
     cdef IndependentMask within(self, int most):
         """Return the tokens of no more than `most` characters."""
+        cdef IndependentMask made
+        cdef int i, token, count = self.trie.with_at_most[min(most, self.trie.longest)]
         found = stored(self.entries, ("within", most))
-        return found if found is not None else self.make_within(most)
-
-    cdef IndependentMask make_within(self, int most):
-        """Make the tokens of no more than so many characters, for all numbers up to `most`, and return the last."""
-        cdef IndependentMask made = IndependentMask()
-        cdef int i, token, characters, first = 0
+        if found is not None:
+            return found
+        made = IndependentMask()
         made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
-        for characters in range(most + 1):
-            if characters:
-                made = self.copied(made)
-            for i in range(first, self.trie.with_at_most[min(characters, self.trie.longest)]):
-                token = self.trie.fewest_first[i]
-                made.bits[token >> 5] |= <uint32_t>1 << (token & 31)
-            first = self.trie.with_at_most[min(characters, self.trie.longest)]
-            work(self.meter, self.trie.words)
-            self.kept(("within", characters), made)
-        return made
+        for i in range(count):
+            token = self.trie.fewest_first[i]
+            made.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+        work(self.meter, self.trie.words + count)
+        return self.kept(("within", most), made)
 
     cdef IndependentMask copied(self, IndependentMask mask):
         """Return another mask with the same tokens."""
@@ -1131,60 +1120,35 @@ cdef class CountedMasks:
     # -- what is noted of a base ---------------------------------------------------------------------------------------
 
     cdef int list_long(self, IndependentMask base) except -1:
-        """List the tokens that begin more than `all_long` characters, those of the most first."""
+        """List the tokens that begin more than `all_long` characters."""
         cdef const TrieNode* nodes = self.trie.nodes
         cdef const int32_t* shorter = self.trie.with_at_most
         cdef int i, j, characters, count = nodes[self.trie.count].first
-        cdef Ints found
         cdef uint32_t* met = <uint32_t*>cleared(self.trie.words, 4)
-        memset(&found, 0, sizeof(found))
         try:
             while count and base.all_long < self.trie.longest and count - shorter[base.all_long] > MOST_LONG:
                 base.all_long += 1
             for i in range(base.exits.size):
                 for j in range(nodes[base.exits.at[i]].first, nodes[base.exits.at[i] + 1].first):
-                    self.note_long(base, self.trie.ids[j], base.exit_counts.at[i], met, &found)
+                    self.note_long(base, self.trie.ids[j], base.exit_counts.at[i], met)
             for i in range(0, base.counted.size, 2):
-                self.note_long(base, base.counted.at[i], base.counted.at[i + 1], met, &found)
+                self.note_long(base, base.counted.at[i], base.counted.at[i + 1], met)
             characters = base.all_long
             for i in range(shorter[characters] if count else 0, count):
                 while shorter[characters] <= i:
                     characters += 1
-                self.note_long(base, self.trie.fewest_first[i], characters, met, &found)
-            self.sort_long(base, &found)
+                self.note_long(base, self.trie.fewest_first[i], characters, met)
         finally:
             released(met)
-            ints_free(&found)
         return 0
 
-    cdef int note_long(self, IndependentMask base, int token, int count, uint32_t* met, Ints* found) except -1:
+    cdef int note_long(self, IndependentMask base, int token, int count, uint32_t* met) except -1:
         """Note a token of a base with the characters that it begins, if these are many and it was not met."""
         cdef uint32_t bit = <uint32_t>1 << (token & 31)
         if not met[token >> 5] & bit and base.bits[token >> 5] & bit and count > base.all_long:
-            ints_add(found, token)
-            ints_add(found, count)
+            ints_add(&base.long_ones, token)
+            ints_add(&base.long_ones, count)
         met[token >> 5] |= bit
-        return 0
-
-    cdef int sort_long(self, IndependentMask base, const Ints* found) except -1:
-        """Put the pairs (token, count) in order."""
-        cdef int i, at, below = 0
-        cdef int32_t* places = <int32_t*>cleared(<size_t>base.most + 1, 4)
-        try:
-            ints_room(&base.longest_first, found.size)
-            for i in range(0, found.size, 2):
-                places[found.at[i + 1]] += 2
-            for i in range(base.most, -1, -1):
-                at = places[i]
-                places[i] = below
-                below += at
-            for i in range(0, found.size, 2):
-                at = places[found.at[i + 1]]
-                places[found.at[i + 1]] = at + 2
-                base.longest_first.at[at], base.longest_first.at[at + 1] = found.at[i], found.at[i + 1]
-            base.longest_first.size = found.size
-        finally:
-            released(places)
         return 0
 
 
@@ -1380,7 +1344,7 @@ cdef class IndependentMasks:
             return found
         if simple and getattr(language, "universal_over", None) is not None:
             return self.kept(key, self.universal(q, spelling))
-        bound = getattr(language, "bounded", None) if simple else None
+        bound = bounded(language) if simple and type(language) is Expr else None
         if bound is not None and self.counted.may_bound(bound[1]):
             return self.counted.bounded(q, key, bound)
         return self.kept(key, self.builder.build(self.walked(q, language, key[2]), -1, False))
