@@ -31,6 +31,7 @@ from constrained.regex.expr import (
     EPSILON,
     INFINITE,
     INTERSECT,
+    LAZY,
     LITERAL,
     REPEAT,
     SET,
@@ -205,7 +206,7 @@ def _is_over(expr: Expr, over: Expr) -> bool:
 
 LARGE = 1 << 40
 LARGE_PATTERN = 120  # from here on a pattern is tried; of 576 in schemas that people wrote, none has more than 127
-_LOOKING = 500  # a language that looks at what stands before it
+_LOOKING, _WRITTEN = 500, 20  # a language that looks at what stands before it, one that is written down lazily
 _CHEAP = 8  # steps of a counter that cost as much as a state
 _FEW = 60  # states that are looked at
 
@@ -214,11 +215,11 @@ def _ends_plainly(expr: Expr) -> bool:
     """Say whether no character both goes on with a text of the language and begins the next one, as in words with a
     blank behind each; seen of plain expressions of few states.
     """
-    begins = [(low, high) for low, high, _ in expr.edges()] if expr.plain and not expr.accepts else []
+    begins = tuple([edge[:2] for edge in expr.edges()]) if expr.plain and not expr.accepts else ()
     seen, states = {expr}, [expr] if begins else []
     for state in states:
         edges = state.edges()
-        if state.accepts and charset.intersect(begins, [(low, high) for low, high, _ in edges]):
+        if state.accepts and charset.intersect(begins, tuple([edge[:2] for edge in edges])):
             return False
         following = [target for target in dict.fromkeys([edge[2] for edge in edges]) if target not in seen]
         seen.update(following)
@@ -249,10 +250,10 @@ def size(expr: Expr) -> int:
         body, least, most = args
         times = max(1, least, most if most < INFINITE else 1)
         if times > _CHEAP and _ends_plainly(body):  # one count at a time
-            return min(size(body) + times // _CHEAP, LARGE)
+            return int(min(size(body) + times // _CHEAP, LARGE))
         return int(min(size(body) * (1 + times // _CHEAP) if single(body) else size(body) * times + 1, LARGE))
-    if kind == STEP:
-        return _LOOKING
+    if kind in (STEP, LAZY):
+        return _LOOKING if kind == STEP else _WRITTEN
     if kind == COMPLEMENT and args[0].kind != UNION:
         return min(1 + size(args[0]), LARGE)
     product = 1
