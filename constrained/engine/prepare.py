@@ -52,7 +52,8 @@ STEPS = 12
 LONGEST = 24  # steps of the walk that is left to chance
 GLANCE = 2  # steps of what does not look like much work
 FRUGAL = 256  # one part in so many of the budget is given back by an operation of a walk; a generation's gives more
-ENOUGH = 8  # one part in so many of the budget, after which no other walk begins, nor one goes on at a pace within it
+ENOUGH = 3  # one part in so many of the budget, after which no other walk begins
+PACED = 8  # one part in so many of it, after which a walk of some steps ends whose pace is within the budget
 HALF, OTHERWISE = 2, -1  # a walk that takes more than one part in two is followed by another one from the same budget
 SOME = 32  # one part in so many of it for some steps together, see `_is_even`
 MUCH_OF_ONE, MUCH_OF_NUMBERS = 32, 16  # one part in so many of it for one step; numbers are short
@@ -99,7 +100,7 @@ def _probe_part(part: CompiledGrammar, limit: int, left: int) -> int:
     for walk in range(WALKS):
         if walk and ENOUGH * spent > left:
             break
-        costs = _walk(part, walk)
+        costs = _walk(part, walk, before=spent)
         spent += sum(costs)
         if HALF * sum(costs) > limit:
             _walk(part, OTHERWISE)
@@ -171,29 +172,29 @@ def _is_even(costs: list[int], limit: int, *, numeric: bool) -> bool:
     return SOME * sum(costs) > limit > (MUCH_OF_NUMBERS if numeric else MUCH_OF_ONE) * max(costs)
 
 
-def _is_over(costs: list[int], limit: int, most: int, *, numeric: bool) -> bool:
+def _is_over(costs: list[int], limit: int, most: int, before: int, *, numeric: bool) -> bool:
     """Say whether a walk has shown enough: none of its last steps took much, it is a number of so many tokens, or it
-    took much and would, at the pace of its last steps, end within the budget.
+    took much, with those before, takes some still, and would at this pace end within the budget.
     """
-    spent = sum(costs)
-    if ENOUGH * spent > limit and spent + (most - len(costs)) * max(costs[-2:]) <= limit:
+    spent, pace = sum(costs), costs[-2:]
+    if FRUGAL * min(pace) > limit < PACED * (before + spent) and spent + (most - len(costs)) * max(pace) <= limit:
         return True
     return len(costs) >= STEPS and (numeric or MUCH_OF_ONE * max(costs[-STEPS // 2 :]) <= limit)
 
 
-def _walk(constraint: CompiledGrammar, walk: int, most: int = LONGEST) -> list[int]:
+def _walk(constraint: CompiledGrammar, walk: int, most: int = LONGEST, before: int = 0) -> list[int]:
     """Fill the masks along a walk, and return what each step took, in units: walks up to 0 are left to chance,
     the others hurry to the end, behind what each kind of value begins with.
     """
     budget = constraint.budget
     share, budget.share = budget.share, min(budget.share, _limit(constraint) // FRUGAL)
     try:
-        return _costs(constraint, walk, most)
+        return _costs(constraint, walk, most, before)
     finally:
         budget.share = share
 
 
-def _costs(constraint: CompiledGrammar, walk: int, most: int) -> list[int]:
+def _costs(constraint: CompiledGrammar, walk: int, most: int, before: int) -> list[int]:
     costs: list[int] = []
     budget, limit, numeric = constraint.budget, _limit(constraint), True
     matcher, picks = Matcher(constraint), None
@@ -214,7 +215,7 @@ def _costs(constraint: CompiledGrammar, walk: int, most: int) -> list[int]:
         matcher.advance(token)
         costs.append(max(left - budget.left, 0))
         numeric = numeric and not (constraint.vocabulary.tokens[token] or b"").strip(_NUMERIC)
-        if _is_even(costs, limit, numeric=numeric) or _is_over(costs, limit, most, numeric=numeric):
+        if _is_even(costs, limit, numeric=numeric) or _is_over(costs, limit, most, before, numeric=numeric):
             break
         if matcher.is_finished():
             if walk > 0:
