@@ -26,7 +26,7 @@ from constrained.rendering.arguments import write_json
 from constrained.rendering.turn import derive, fits, misread, write_call, written_id
 
 from constrained.errors import ConstrainedError
-from constrained.formats.binding.rules import Alternatives, fixed, reached, right_recursive
+from constrained.formats.binding.rules import Alternatives, fixed, reached
 from constrained.formats.definition import ACCEPTED, Definition, Slots
 from constrained.formats.message import Message, Piece, ToolCall, Worded
 from constrained.formats.tools import Tool
@@ -87,7 +87,7 @@ def write_conversation(
             raise ConstrainedError(what, because=f"a message {many}", instead="a message for each call")
     if "past_tool_call" in rules:
         rules = {**rules, "tool_call": rules["past_tool_call"]}
-    telling = _Telling(right_recursive(rules), definition, messages, tools, answers)
+    telling = _Telling(_right_recursive(rules), definition, messages, tools, answers)
     begin = _ConversationProgress()
     found = derive(telling.rules, "conversation", begin, telling.leaf, telling.is_complete, moved=telling.begun)
     if found is None:
@@ -395,3 +395,17 @@ def _only(symbol: Symbol, rules: Alternatives, depth: int) -> str | None:
         return None
     parts = [_only(part, rules, depth - 1) for part in rules[symbol.rule][0]]
     return None if None in parts else "".join(part for part in parts if part is not None)
+
+
+def _right_recursive(rules: Alternatives) -> Alternatives:
+    """Return rules of the same language in which no rule begins with itself, as Lark's repeats do."""
+    turned: Alternatives = {}
+    for name, sequences in rules.items():
+        again = [sequence[1:] for sequence in sequences if sequence[:1] == (Ref(name),) and len(sequence) > 1]
+        if not again:
+            turned[name] = sequences
+            continue
+        more = f"{name}, again"
+        turned[name] = tuple((*sequence, Ref(more)) for sequence in sequences if sequence[:1] != (Ref(name),))
+        turned[more] = ((), *((*rest, Ref(more)) for rest in again))
+    return turned

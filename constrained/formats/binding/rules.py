@@ -68,25 +68,6 @@ def with_empty_terminals(rules: Alternatives) -> Alternatives:
     return changed_rules
 
 
-def right_recursive(rules: Alternatives) -> Alternatives:
-    """Return rules of the same language in which no rule begins with itself, as those do that Lark's repeats turn into.
-
-    >>> a, x, y = Ref("a"), Literal("x"), Literal("y")
-    >>> list(right_recursive({"a": ((a, x), (y,))}))
-    ['a', 'a, again']
-    """
-    turned: Alternatives = {}
-    for name, sequences in rules.items():
-        again = [sequence[1:] for sequence in sequences if sequence[:1] == (Ref(name),) and len(sequence) > 1]
-        if not again:
-            turned[name] = sequences
-            continue
-        more = f"{name}, again"
-        turned[name] = tuple((*sequence, Ref(more)) for sequence in sequences if sequence[:1] != (Ref(name),))
-        turned[more] = ((), *((*rest, Ref(more)) for rest in again))
-    return turned
-
-
 def repeat_at_most(rules: Alternatives, rule: str, item: str, most: int) -> None:
     """Let `rule` derive up to `most` times `item`, with some 4·log2(most) rules, so that every number of items has one
     derivation.
