@@ -172,7 +172,7 @@ def test_a_walk_that_ends_soon_is_begun_anew():
 def test_what_was_probed_is_probed_again_with_less_work_only(monkeypatch, kernel):
     walks = []
     walk = prepare._walk
-    monkeypatch.setattr(prepare, "_walk", lambda part, *how: walks.append(part) or walk(part, *how))
+    monkeypatch.setattr(prepare, "_walk", lambda part, *how, **more: walks.append(part) or walk(part, *how, **more))
     heavy = "([a-z]{1,40}[0-9]{1,40}){1,40}"
 
     def walked(grammar, **options):
