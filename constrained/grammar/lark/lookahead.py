@@ -305,6 +305,8 @@ class Demands:
         self.alphabet = alphabet
         self._known: dict[bytes, Demand] = {}
         self._both: dict[tuple[int, int], Demand | None] = {}
+        self._leads: dict[Expr, dict[int, Expr]] = {}
+        self._read: dict[Demanding, tuple[Rows, dict[int, Demand]]] = {}
         self.every = self._demand([(True, dict.fromkeys(alphabet.points, 0))])
 
     def _demand(self, rows: Rows) -> Demand:
@@ -317,6 +319,21 @@ class Demands:
     def behind(self, rows: Rows, at: int) -> Demand:
         """Return the demand that begins at a row of a smallest automaton."""
         return self._demand(behind(rows, at))
+
+    def made(self, symbol: Demanding) -> tuple[Rows, dict[int, Demand]]:
+        """Return the rows of a terminal, and the demands it makes where it may end, by row."""
+        if symbol not in self._read:
+            pairs, at = symbol.pairs, self.alphabet.mark
+            rows = automaton(pairs, self.alphabet) if isinstance(pairs, Expr) else pairs.over(self.alphabet)
+            own = {row: self.behind(rows, leads[at]) for row, (_, leads) in enumerate(rows) if at in leads}
+            self._read[symbol] = rows, own
+        return self._read[symbol]
+
+    def leads(self, language: Expr) -> dict[int, Expr]:
+        """Return where the edges of a language lead, by point."""
+        if language not in self._leads:
+            self._leads[language] = self.alphabet.leads(language.edges())
+        return self._leads[language]
 
     def after(self, demand: Demand, point: int) -> Demand | None:
         """Return what is left of a demand behind a character; None: none may stand there."""
@@ -486,25 +503,27 @@ class DemandAutomaton:
         self._known: dict[frozenset[Demand], Pattern] = {}
         self._places: list[_ProductState] = []
         if isinstance(symbol, Demanding):
-            pairs, alphabet = symbol.pairs, demands.alphabet
-            rows = automaton(pairs, alphabet) if isinstance(pairs, Expr) else pairs.over(alphabet)
-            self._explore(0, demand, rows)
+            self._explore(0, demand, *demands.made(symbol))
         elif demand is not demands.every:
             self._explore(symbol.language, demand)
         going_on = any(isinstance(to, Expr) for place in self._places for _, to in place.edges)
         ends = {place.end for place in self._places if place.end is not None}
         self.ends = frozenset(ends | {demands.every} if going_on or not self._places else ends)
 
-    def _explore(self, start: Any, demand: Demand, rows: Rows | None = None) -> None:
-        """Find all places; what is left of a terminal is a row, or an expression where there are no `rows`."""
-        demands, alphabet = self._demands, self._demands.alphabet
+    def _explore(
+        self, start: Any, demand: Demand, rows: Rows | None = None, made: Mapping[int, Demand] | None = None
+    ) -> None:
+        """Find all places; what is left of a terminal is a row, or an expression where there are no `rows`; made: the
+        demands of rows where it may end.
+        """
+        demands = self._demands
         work = {(start, demand): 0}
         for left, open_ in (queue := list(work)):
-            leads: dict[int, Any] = alphabet.leads(left.edges()) if rows is None else rows[left][1]
-            if rows is None:
+            leads: dict[int, Any] = demands.leads(left) if rows is None or made is None else rows[left][1]
+            if made is None:
                 place = _ProductState(open_ if left.accepts else None, whole=True)
             else:
-                own = demands.behind(rows, leads[MARK_POINT]) if MARK_POINT in leads else None
+                own = made.get(left)
                 place = _ProductState(own and demands.both(own, open_), whole=own is None)
             for point, left_then in leads.items():
                 then = demands.after(open_, point) if point != MARK_POINT else None
@@ -575,6 +594,7 @@ class DemandAutomaton:
 
 MAX_COPIES = 200_000  # of rules
 _MOST_EXACT = 400_000  # units of work on copies that can be had cheaper: with a terminal as a lexer reads it
+_UNITS_A_WAY = 20  # past a symbol, from a demand to one; 4 where it is written, and that is five times or more
 _WRITTEN_OUT = 8  # ways in which a part of an alternative is read; more become a rule, else those of parts multiply
 
 _Open = frozenset[Demand]
@@ -653,6 +673,8 @@ class _Resolver:
         # whose ends depend on the ends of a rule
         self._askers: dict[tuple[str, Demand], dict[tuple[str, Demand], None]] = {}
         self._unsettled: dict[tuple[str, Demand], None] = {}
+        # ways past a symbol: a demand before it and one behind it
+        self._ways, self._ways_of = 0, dict[tuple[str, Demand], int]()
         self._asker: tuple[str, Demand] | None = None
         self._terminals: dict[tuple[object, Demand], DemandAutomaton] = {}
         self._same: dict[_Key, _Key] = {}  # copies known to derive the same texts
@@ -716,13 +738,19 @@ class _Resolver:
                 what = "look-ahead and ignored terminals multiply the rules of the grammar"
                 instead = "shorter look-ahead, or terminals that begin with other characters"
                 raise LimitExceeded(what, because=f"the limit is {MAX_COPIES:,} copies", instead=instead)
-            self._asker, size = key, len(self._ends[key])
+            self._asker, size, ways = key, len(self._ends[key]), 0
             for sequence in self._rules[name]:
                 spend(1 + len(sequence))
                 here = {demand}
                 for symbol in sequence:
-                    here = {end for one in self._ordered(here) for end in self.ends(symbol, one)}
+                    each = [self.ends(symbol, one) for one in self._ordered(here)]
+                    here = set().union(*each)
+                    ways += sum(map(len, each))
                 self._ends[key] |= here
+            self._ways += ways - self._ways_of.get(key, 0)
+            self._ways_of[key] = ways
+            if self._most is not None and self._ways * _UNITS_A_WAY > self._most:
+                raise _Dear
             if len(self._ends[key]) > size:
                 self._unsettled |= self._askers.get(key, {})
         self._asker = None
