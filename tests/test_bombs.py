@@ -32,6 +32,7 @@ SLICE = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("bomb", SLICE, ids=lambda bomb: bomb.id)
 def test_a_bomb_ends_as_the_table_says(bomb: Bomb) -> None:
     first = SPENT()

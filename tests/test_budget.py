@@ -447,6 +447,7 @@ def test_a_soft_close_opens_nothing_near_the_end(tiny_vocabulary):
     assert opened == [6, 3]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "schema",
     [

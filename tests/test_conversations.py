@@ -16,6 +16,7 @@ SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(random.randrange(1 << 32
 _, ROWS = conversations.table()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_a_conversation_is_rendered_and_says_the_same(name):
     for row in random.Random(SEED + name).sample(ROWS, 2):

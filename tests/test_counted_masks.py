@@ -44,7 +44,7 @@ def kernels(schema: object, vocabulary: Vocabulary) -> list[tuple[object, int]]:
     return [compile(grammar, vocabulary, kernel=kernel).place() for kernel in ("compiled", "plain")]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", VOCABULARIES)
 @pytest.mark.parametrize(
     "schema",

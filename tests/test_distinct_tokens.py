@@ -81,7 +81,7 @@ ROWS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", ["any", "schema"])
 @pytest.mark.parametrize("name", ROWS)
 def test_tokens_behind_a_text_are_those_that_the_plain_twin_finds(name: str, order: str) -> None:

@@ -97,6 +97,7 @@ def test_turns_are_generated_or_refused(name, kernel):
     assert not wrong
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_turns_are_read_from_text_and_ids_and_written_again(name):
     chat = ChatFormat.load(name)

@@ -21,7 +21,7 @@ from constrained.work import CHECK, Budget, Preempted, metered, spend
 VOCABULARY = hard_vocabulary()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("quoting", Quoting.__members__.values(), ids=lambda quoting: quoting.name)
 @pytest.mark.parametrize("seed", range(4))
 def test_kernels_agree_on_texts(quoting, seed):

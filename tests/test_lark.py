@@ -37,6 +37,7 @@ def _texts(case: dict, grammar: Grammar) -> list[str]:
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_acceptance_equals_lark(case):
     grammar = Grammar.from_lark(case["grammar"])

@@ -74,6 +74,7 @@ def test_a_name_is_its_longest_match() -> None:
     assert Grammar.from_lark('start: NAME+\nNAME: /(?!(do|end)\\b)[a-z]+/\n%ignore " "').narrowed == ()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("words", range(1, 23, 3))
 def test_a_name_may_exclude_any_number_of_words(words: int) -> None:
     """Few words make few demands, but what follows a name in Lua copies the rules all the same."""

@@ -43,7 +43,7 @@ def _vocabulary():
 VOCABULARY = _vocabulary()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("whitespace", ["compact", "canonical", "flexible"])
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_masks_behind_values_are_those_of_the_twin(name, whitespace):

@@ -96,6 +96,7 @@ def test_bnf_as_xgrammar(name, notation):
     assert any(map(ours, texts(alphabet)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LLGUIDANCE)
 def test_lark_as_llguidance(name):
     text, alphabet = LLGUIDANCE[name]

@@ -34,7 +34,7 @@ VOCABULARIES = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("integer", [True, False], ids=["integer", "number"])
 @pytest.mark.parametrize("surface", ["json", "python"])
 @pytest.mark.parametrize("name", VOCABULARIES)

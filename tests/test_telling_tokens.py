@@ -256,6 +256,7 @@ def _schema(luck, level=0):
     return schema
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(24))
 def test_masks_along_random_ways_are_those_of_the_twin(seed):
     luck = random.Random(seed)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import json
 import re
 import socket
@@ -42,12 +44,12 @@ PERSON = {"type": "object", "properties": {"name": {"type": "string", "maxLength
 STRICT = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": PERSON}}
 
 
-BOTH = pytest.mark.parametrize("served", ["hermes", "pythonic"], indirect=True, scope="module")
+BOTH = pytest.mark.parametrize("served", ["hermes", "pythonic"], indirect=True)
 
 
-@pytest.fixture(scope="module")
-def served(request):
-    """The address of a server; pythonic calls are no JSON, so their arguments are told at once."""
+@contextlib.contextmanager
+def _server(name):
+    """The address of a server that calls in a format."""
     import torch
     from constrained.default_model import load_trained
     from constrained.serve.app import create_app
@@ -57,7 +59,7 @@ def served(request):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the model is tiny
     app = create_app(
-        model, tokenizer, name="embedded", chat_format=c.ChatFormat.load(getattr(request, "param", "hermes")), own_template=True,
+        model, tokenizer, name="embedded", chat_format=c.ChatFormat.load(name), own_template=True,
         limits=Limits(body=20_000, tokens=150, requests=64, tools=3, choices=4),
     )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
@@ -71,6 +73,19 @@ def served(request):
         server.should_exit = True
         thread.join()
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def servers():
+    """What begins the server of a format, once however the tests are ordered."""
+    with contextlib.ExitStack() as running:
+        yield functools.cache(lambda name: running.enter_context(_server(name)))
+
+
+@pytest.fixture
+def served(request, servers):
+    """The address of a server; pythonic calls are no JSON, so their arguments are told at once."""
+    return servers(getattr(request, "param", "hermes"))
 
 
 @pytest.fixture
@@ -157,7 +172,7 @@ KEPT = {
 
 @pytest.mark.parametrize(("served", "name"), [
     *(("hermes", name) for name in KEPT), *(("pythonic", name) for name in ("auto", "several calls", "tools or schema", "few tokens")),
-], indirect=["served"], scope="module")
+], indirect=["served"])
 def test_what_is_asked_is_kept(client, name):
     """Also where it is streamed: the deltas add up to the answer that the same seed gives whole, with its reason and usage."""
     options, holds = KEPT[name]
@@ -192,7 +207,7 @@ def test_arguments_are_streamed_while_they_are_written(client, request):
     assert len([piece for piece in pieces if piece]) > (3 if request.node.callspec.params["served"] == "hermes" else 0)
 
 
-@pytest.mark.parametrize("served", ["qwen3"], indirect=True, scope="module")
+@pytest.mark.parametrize("served", ["qwen3"], indirect=True)
 @pytest.mark.parametrize(("effort", "thinks"), [("none", False), ("high", True)])
 def test_thoughts_are_begun_or_left_out(client, effort, thinks):
     options = {"tools": TOOLS, "tool_choice": "required", "reasoning_effort": effort, "max_tokens": 100}

@@ -135,6 +135,7 @@ def test_drafts_save_forward_passes(run, constraint, tiny_model):
     assert len(calls) < passes
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["Llama", "sliding window", "encoder and decoder"])
 @pytest.mark.parametrize(
     "options",
