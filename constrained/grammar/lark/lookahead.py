@@ -288,14 +288,15 @@ MAX_COMPARED = 125
 class Demand:
     """The rests of the input that are allowed; `number` counts the demands of a grammar as they were met."""
 
-    rows: Rows
+    rows: Rows  # a smallest automaton, and the row that it begins with: what is left behind others shares their rows
+    at: int
     number: int
     after: dict[int, Demand] = field(default_factory=dict)  # what is left of it, by point; without what none meets
 
     @property
     def is_met(self) -> bool:
         """Whether the input may end here."""
-        return self.rows[0][0]
+        return self.rows[self.at][0]
 
 
 class Demands:
@@ -307,18 +308,16 @@ class Demands:
         self._both: dict[tuple[int, int], Demand | None] = {}
         self._leads: dict[Expr, dict[int, Expr]] = {}
         self._read: dict[Demanding, tuple[Rows, dict[int, Demand]]] = {}
-        self.every = self._demand([(True, dict.fromkeys(alphabet.points, 0))])
-
-    def _demand(self, rows: Rows) -> Demand:
-        spend(2 * len(rows))
-        key = hashlib.sha256()
-        for row in rows:
-            key.update(repr(row).encode())
-        return self._known.setdefault(key.digest(), Demand(rows, len(self._known)))
+        self.every = self.behind([(True, dict.fromkeys(alphabet.points, 0))], 0)
 
     def behind(self, rows: Rows, at: int) -> Demand:
         """Return the demand that begins at a row of a smallest automaton."""
-        return self._demand(behind(rows, at))
+        numbered = behind(rows, at)
+        spend(2 * len(numbered))
+        key = hashlib.sha256()
+        for row in numbered:
+            key.update(repr(row).encode())
+        return self._known.setdefault(key.digest(), Demand(rows, at, len(self._known)))
 
     def made(self, symbol: Demanding) -> tuple[Rows, dict[int, Demand]]:
         """Return the rows of a terminal, and the demands it makes where it may end, by row."""
@@ -340,8 +339,9 @@ class Demands:
         if demand is self.every:
             return demand
         if not demand.after:
-            known = {at: self.behind(demand.rows, at) for at in dict.fromkeys(demand.rows[0][1].values())}
-            demand.after.update((point, known[at]) for point, at in demand.rows[0][1].items())
+            leads = demand.rows[demand.at][1]
+            known = {at: self.behind(demand.rows, at) for at in dict.fromkeys(leads.values())}
+            demand.after.update((point, known[at]) for point, at in leads.items())
         return demand.after.get(point)
 
     def after_text(self, demand: Demand, text: str) -> Demand | None:
@@ -361,8 +361,8 @@ class Demands:
             return other
         key = (min(one.number, other.number), max(one.number, other.number))
         if key not in self._both:
-            rows = both(one.rows, other.rows)
-            self._both[key] = self._demand(rows) if rows else None
+            rows = both(one.rows, other.rows, (one.at, other.at))
+            self._both[key] = self.behind(rows, 0) if rows else None
         return self._both[key]
 
 

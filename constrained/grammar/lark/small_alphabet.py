@@ -181,9 +181,9 @@ def automaton(expr: Expr, alphabet: Alphabet) -> Rows:
     return smallest(rows)
 
 
-def both(left: Rows, right: Rows) -> Rows:
-    """Return the smallest automaton of the texts of two automata over one alphabet."""
-    known = {(0, 0): 0}
+def both(left: Rows, right: Rows, begin: tuple[int, int] = (0, 0)) -> Rows:
+    """Return the smallest automaton of the texts of two automata over one alphabet, from a row of each on."""
+    known = {begin: 0}
     rows: Rows = []
     for at, other in (work := list(known)):
         leads: dict[int, int] = {}
