@@ -311,11 +311,19 @@ def sorted_in_turns(found: Iterable[SupportsRichComparisonT]) -> list[SupportsRi
     return [item for part in parts for item in sorted(part)]
 
 
-def let_go(*tables: list[Any] | set[Any]) -> None:
-    """Empty tables one entry after another: other threads wait for the end of a call of C that lets go of all."""
-    for table in tables:
-        while table:
-            table.pop()
+def let_go(*tables: Any) -> None:
+    """Empty lists, sets and dictionaries, and then those inside, part after part: other threads wait for the end of a
+    call of C that lets go of all.
+    """
+    parts = [*tables]
+    for at, part in enumerate(parts):
+        if at >= len(tables) and len(parts) > PIECE:
+            break
+        if type(part) in (dict, list, set):
+            parts += part.values() if type(part) is dict else part
+            part.clear()
+    while parts:
+        parts.pop()
 
 
 def current() -> Budget | None:

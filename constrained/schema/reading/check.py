@@ -45,7 +45,7 @@ from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
 from constrained.schema.values import ALWAYS, Conj
-from constrained.work import spend
+from constrained.work import let_go, spend
 
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _RISKY = named(lambda keyword: keyword.risky)
@@ -363,7 +363,12 @@ def load(
     """
     library = Library({} if remotes is None else remotes, dialect)
     resource = library.add(schema, "", "#", own=own)
-    check(library, resource)
+    try:
+        check(library, resource)
+    except LimitExceeded as error:
+        error.__traceback__ = None  # its frames hold on to schemas
+        let_go(resource.root)
+        raise
     document = Document(library, formats, closed)
     if isinstance(resource.root, bool) or not resource.root:
         return NOTHING if resource.root is False else ALWAYS
