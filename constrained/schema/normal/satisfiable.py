@@ -288,20 +288,22 @@ class _Items:
         for part in self.fixed:
             if part.index == position:
                 start = both(start, part.item)
+        unmet = [at for at, count in enumerate(self.shape.counts) if state.counted[at] < count.min]
+        due = unmet[0] if unmet and position >= self.alike else None
+        if due is not None:
+            start = both(start, self.shape.counts[due].item)
         ways: list[tuple[Conj, tuple[int, ...]]] = [(start, ())] if self.ask(start) else []
-        for number, count in zip(state.counted, self.shape.counts, strict=True):
+        for at, (number, count) in enumerate(zip(state.counted, self.shape.counts, strict=True)):
             spend(3 * len(ways))
             cap = count.min if count.max is None else count.max
             grown = []
             for conj, numbers in ways:
                 if number < cap or count.max is None:
                     grown.append((both(conj, count.item), (*numbers, min(number + 1, cap))))
-                grown += [(both(conj, outside), (*numbers, number)) for outside in denials(count.item)]
+                if at != due:
+                    grown += [(both(conj, outside), (*numbers, number)) for outside in denials(count.item)]
             ways = [way for way in grown if self.ask(way[0])]
-        due = [at for at, count in enumerate(self.shape.counts) if state.counted[at] < count.min]
         for conj, numbers in ways:
-            if position >= self.alike and due and numbers[due[0]] == state.counted[due[0]]:
-                continue
             yield from self._taken(position, conj, state, numbers, state.open, 0)
 
     def _taken(
