@@ -126,18 +126,34 @@ def test_machines_are_compared_by_content() -> None:
     assert accepts(kernel_of(copy), '{"y":1}')
 
 
+COUNTED = {"type": "array", "contains": {"const": 1}, "prefixItems": [{"type": "integer"}], "uniqueItems": True}
 UNSUPPORTED = [
     (
-        {"properties": {"a": {"type": "array", "contains": {"const": 1}, "prefixItems": [{"type": "integer"}], "uniqueItems": True}}},
+        {"properties": {"a": COUNTED}},
         "#/properties/a",
         "#/properties/a/uniqueItems",
     ),
     ({"type": "array", "items": {"not": {"uniqueItems": True, "type": "array"}}}, "#/items", "#/items/not"),
     (
-        {"oneOf": [{"type": "array", "contains": {"const": 1}, "prefixItems": [{"type": "integer"}], "uniqueItems": True}, {"type": "string"}]},
+        {"oneOf": [COUNTED, {"type": "string"}]},
         "#/oneOf/0",
         "#/oneOf #/oneOf/0/uniqueItems",
     ),
+    # what refers to it from where less is more
+    ({"not": {"required": ["a"], "properties": {"a": {"$ref": "#/$defs/u"}}}, "$defs": {"u": COUNTED}}, "#/$defs/u", "#/not"),
+    (
+        {"oneOf": [{"required": ["a"], "properties": {"a": {"$ref": "#/$defs/u"}}}, {"required": ["b"]}], "$defs": {"u": COUNTED}},
+        "#/$defs/u",
+        "#/oneOf #/$defs/u/uniqueItems",
+    ),
+    # other keys are those that no pattern names
+    (
+        {"properties": {"a": {"anyOf": [{"minProperties": 1}, {"required": ["b"]}], "additionalProperties": False,
+                              "patternProperties": {key: {"minimum": at} for at, key in enumerate("abcdefghij")}}}},
+        "#/properties/a/patternProperties",
+        "#/properties/a/additionalProperties #/properties/a/patternProperties",
+    ),
+    ({"properties": {"a": {"minLength": 1 << 31}}}, "#/properties/a/minLength", "#/properties/a/minLength"),
 ]
 
 

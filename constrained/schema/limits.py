@@ -32,7 +32,7 @@ from constrained.schema.machines.value import Values
 from constrained.schema.number_sets import reach
 from constrained.schema.reading.check import MANY_BITS
 from constrained.schema.reading.document import NOTHING, Library, both, ordered, rank
-from constrained.schema.reading.keywords import Applies, Holds, applying, named
+from constrained.schema.reading.keywords import KEYWORDS, REFERRING, Applies, Holds, KeywordGroup, applying, named
 from constrained.schema.values import (
     ArrayShape,
     Conj,
@@ -53,24 +53,16 @@ _CONDITIONAL = ("if", "then", "else")
 _FORMAT_ALONE = frozenset({"type", "format"})
 _MOST_HEAVY = 8
 _FEW_OBJECTS, _FEW_CONDITIONS, _FEW_RANGES = 40, 4, 2  # shapes of a value, conditions on one of them, sets of numbers
-_SUSPECTS = (
-    "uniqueItems",
-    "oneOf",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "if",
-    "not",
-    "contains",
-    "patternProperties",
-    "dependentSchemas",
-    "dependencies",
-    "anyOf",
-    "allOf",
-    "maxProperties",
-    "maxItems",
-    "pattern",
-    "format",
-)
+_HOLDING = applying(*[way for way in Applies if way is not Applies.NOTHING])
+_MAPS = frozenset(applying(*Applies, holds=Holds.MAP))
+_UNEVALUATED = named(lambda keyword: keyword.group is KeywordGroup.UNEVALUATED)
+# of which `_UNEVALUATED` ask what they describe
+_SEEN = named(lambda keyword: keyword.describes or keyword.refers) | {"contains", "patternProperties"}
+# what can be taken out alone: no keyword that says which items or keys others mean
+_REMOVABLE = named(lambda keyword: keyword.applies is not Applies.INSIDE or keyword.rest) | {"patternProperties"}
+_NOWHERE = LookupError, TypeError, ValueError  # what the pointer of another document raises
+# to blame where only a schema is known to be, the first that it has
+_SUSPECTS = ("uniqueItems", *[rule.name for rule in sorted(KEYWORDS, key=lambda rule: rule.monotone) if rule.risky])
 
 
 def leading(library: Library, schemas: Iterable[Any]) -> set[int]:
@@ -157,23 +149,26 @@ def _is_format(conj: Conj) -> bool:
 def _place(conj: Conj) -> str:
     """Return the pointer of the keyword uniqueItems that a conjunction got from some node."""
     nodes = [signed.node for signed in ordered(conj)]
-    places = (place for node in nodes for place in _unique_in_place(node.schema, node.pointer))
-    return next(places, nodes[0].pointer)
+    inside = (found for node in nodes for found in _inside(node.schema, node.pointer, _IN_PLACE))
+    return next((f"{place}/uniqueItems" for place, schema in inside if "uniqueItems" in schema), nodes[0].pointer)
 
 
-def _unique_in_place(schema: Any, pointer: str) -> Iterator[str]:
-    """Yield where a schema, or one that it applies to the same value, says uniqueItems."""
-    if not isinstance(schema, dict):
-        return
-    if "uniqueItems" in schema:
-        yield f"{pointer}/uniqueItems"
-    for keyword in _IN_PLACE:
-        below = schema.get(keyword)
-        if isinstance(below, list):
-            for index, part in enumerate(below):
-                yield from _unique_in_place(part, f"{pointer}/{keyword}/{index}")
-        else:
-            yield from _unique_in_place(below, f"{pointer}/{keyword}")
+def _inside(schema: Any, pointer: str, keywords: Iterable[str] = _HOLDING) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a schema, or those in a list, and what some keywords hold there, outermost first, with their pointers."""
+    if isinstance(schema, list):
+        for index, part in enumerate(schema):
+            yield from _inside(part, f"{pointer}/{index}", keywords)
+    elif isinstance(schema, dict):
+        spend(1)
+        yield pointer, schema
+        for keyword in keywords:
+            below = schema.get(keyword)
+            if keyword in _MAPS and isinstance(below, dict):
+                for key, part in below.items():
+                    step = key.replace("~", "~0").replace("/", "~1")
+                    yield from _inside(part, f"{pointer}/{keyword}/{step}", keywords)
+            else:
+                yield from _inside(below, f"{pointer}/{keyword}", keywords)
 
 
 def children(value: Value, leads: Callable[[Conj], bool], values: Values) -> Iterator[Conj]:
@@ -278,37 +273,53 @@ def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widen
             removed.append(entry._replace(pointer=pointer))
 
 
-def _steps(pointer: str) -> list[str]:
-    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.removeprefix("#").split("/")[1:]]
-
-
 def _at(schema: Any, pointer: str) -> Any:
-    for step in _steps(pointer):
-        schema = schema[int(step)] if isinstance(schema, list) else schema[step]
+    """Return what stands at a pointer.  Raises: one of `_NOWHERE`."""
+    start, *steps = pointer.split("/")
+    if start != "#":
+        raise LookupError
+    for step in steps:
+        schema = schema[int(step)] if isinstance(schema, list) else schema[step.replace("~1", "/").replace("~0", "~")]
     return schema
 
 
 def _remove(schema: Any, error: UnsupportedSchema) -> Widened | None:
-    """Remove in place the keyword to blame; None if there is none."""
-    path = _steps(error.where or "#")
-    at, place, parent = schema, "#", None
-    for depth, step in enumerate(path):
-        if (
-            isinstance(at, dict)
-            and step in _NOT_MONOTONE
-            and (depth == 0 or path[depth - 1] not in ("properties", "$defs", "definitions"))
-        ):
-            return _removed(at, step, place, error)
-        parent = at
-        at = at[int(step)] if isinstance(at, list) else at.get(step) if isinstance(at, dict) else None
-        place = f"{place}/{step}"
-    if path and path[-1] in _SUSPECTS and isinstance(parent, dict) and path[-1] in parent:
-        return _removed(parent, path[-1], place.rpartition("/")[0], error)
-    if not isinstance(at, dict):
+    """Remove in place the keyword to blame, or one that must go before it; None if there is none."""
+    place = error.where or "#"
+    outside, _, last = place.rpartition("/")
+    try:
+        at = _at(schema, place)
+        keyword = next((name for name in _SUSPECTS if name in at), "") if type(at) is dict and last not in _MAPS else ""
+        if not keyword:
+            at, place, keyword = _at(schema, outside), outside, last
+    except _NOWHERE:
         return None
-    keyword = next((name for name in _SUSPECTS if name in at and name in error.what), None)
-    keyword = keyword or next((name for name in _SUSPECTS if name in at), None)
-    return None if keyword is None else _removed(at, keyword, place, error)
+    if type(at) is not dict or keyword not in at or keyword not in _REMOVABLE:
+        return None
+    for outer, inner in _inside(schema, "#"):
+        for name in inner:
+            if name in _NOT_MONOTONE and _leads(schema, f"{outer}/{name}", place) or (
+                name in _UNEVALUATED and keyword in _SEEN
+            ):
+                return _removed(inner, name, outer, error)
+    if keyword == "patternProperties" and "additionalProperties" in at:
+        keyword = "additionalProperties"
+    return _removed(at, keyword, place, error)
+
+
+def _leads(schema: Any, start: str, place: str) -> bool:
+    """Say whether a place is inside of what stands at another, or perhaps of what that refers to."""
+    queue = [start]
+    for at in queue:
+        if f"{place}/".startswith(f"{at}/"):
+            return True
+        try:
+            inside = _inside(_at(schema, at), at)
+        except _NOWHERE:
+            return True
+        targets = [inner[name] for _, inner in inside for name in REFERRING if name in inner]
+        queue += [target for target in targets if target not in queue]
+    return False
 
 
 def _removed(schema: dict[str, Any], keyword: str, place: str, error: UnsupportedSchema) -> Widened:
