@@ -22,6 +22,7 @@ from constrained.grammar.lark.small_alphabet import (
     smallest,
 )
 from constrained.regex import parse_python
+from constrained.regex.algebra import joined
 from constrained.regex.charset import MAX, contains, normal
 
 CLASSES = [
@@ -42,7 +43,8 @@ def test_an_alphabet_tells_apart_what_its_classes_do(chosen: tuple[int, ...]) ->
         assert [contains(ranges, char) for ranges in classes] == [contains(ranges, point) for ranges in classes]
     kinds = {tuple(contains(ranges, char) for ranges in classes) for char in EDGES - {MARK_POINT}}
     assert len(alphabet.points) == len(kinds), "no two sets that the classes do not tell apart"
-    everything = alphabet.spread((point, 0) for point in alphabet.points)
+    everything = joined([(low, high, 0) for low, high, _ in alphabet.tiles])
+    assert all(alphabet.point(low) == alphabet.points[number] for low, _, number in alphabet.tiles)
     assert everything == ((0, 0xD7FF, 0), (0xE000, MARK_POINT - 1, 0), (MARK_POINT + 1, MAX, 0))
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter, le
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import constrained.regex.charset as charset
 from constrained.caches import cached
@@ -50,6 +50,7 @@ from constrained.regex.expr import (
 )
 from constrained.work import sorted_in_turns, spend
 
+Target = TypeVar("Target")
 _COMPARED = 8  # factors at the head of a concatenation whose counts are compared
 _MANY = 64  # literals of a union that become one set
 
@@ -645,9 +646,9 @@ def _length_bounded(expr: Expr) -> tuple[int, int, Expr] | None:
     return (*counted.args[1:], interned(INTERSECT, *[member for member in expr.args if member is not counted]))
 
 
-def joined(edges: Sequence[tuple[int, int, Expr]]) -> RawEdges:
+def joined(edges: Sequence[tuple[int, int, Target]]) -> tuple[tuple[int, int, Target], ...]:
     """Merge neighbouring ranges with one target."""
-    edges_joined: list[tuple[int, int, Expr]] = []
+    edges_joined: list[tuple[int, int, Target]] = []
     for edge in edges:
         if edges_joined:
             low, high, target = edges_joined[-1]

@@ -64,7 +64,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
@@ -87,12 +87,13 @@ from constrained.grammar.lark.small_alphabet import (
     cut_off,
     free_row,
 )
-from constrained.machine import Language
+from constrained.machine import Language, Outline
 from constrained.regex import ANY_TEXT, NEVER, Expr, concat, intersect, is_empty, literal, parse_python
+from constrained.regex.algebra import joined, lazy
 from constrained.regex.assertions import PlainPart, build, has_ahead, may_look_left, seq
 from constrained.regex.charset import Ranges, normal
 from constrained.regex.derive import raw_edges
-from constrained.regex.expr import CLASS, LAZY, LITERAL, SET, STEP
+from constrained.regex.expr import CLASS, INFINITE, LAZY, LITERAL, SET, STEP
 from constrained.regex.python import TreeReader, parsed
 from constrained.regex.runs import closed_run, guarded_run, quoted_run
 from constrained.work import spend, working_on
@@ -307,7 +308,8 @@ class Demands:
         self._known: dict[bytes, Demand] = {}
         self._both: dict[tuple[int, int], Demand | None] = {}
         self._leads: dict[Expr, dict[int, Expr]] = {}
-        self._read: dict[Demanding, tuple[Rows, dict[int, Demand]]] = {}
+        self._rows: dict[Demanding, Rows] = {}
+        self._made: dict[tuple[Demanding, int], Demand] = {}
         self.every = self.behind([(True, dict.fromkeys(alphabet.points, 0))], 0)
 
     def behind(self, rows: Rows, at: int) -> Demand:
@@ -319,14 +321,19 @@ class Demands:
             key.update(repr(row).encode())
         return self._known.setdefault(key.digest(), Demand(rows, at, len(self._known)))
 
-    def made(self, symbol: Demanding) -> tuple[Rows, dict[int, Demand]]:
-        """Return the rows of a terminal, and the demands it makes where it may end, by row."""
-        if symbol not in self._read:
-            pairs, at = symbol.pairs, self.alphabet.mark
-            rows = automaton(pairs, self.alphabet) if isinstance(pairs, Expr) else pairs.over(self.alphabet)
-            own = {row: self.behind(rows, leads[at]) for row, (_, leads) in enumerate(rows) if at in leads}
-            self._read[symbol] = rows, own
-        return self._read[symbol]
+    def rows(self, symbol: Demanding) -> Rows:
+        """Return the automaton of a terminal's pairs."""
+        if symbol not in self._rows:
+            pairs, alphabet = symbol.pairs, self.alphabet
+            self._rows[symbol] = automaton(pairs, alphabet) if isinstance(pairs, Expr) else pairs.over(alphabet)
+        return self._rows[symbol]
+
+    def made(self, symbol: Demanding, at: int) -> Demand:
+        """Return the demand that a terminal makes, which begins at a row of its pairs."""
+        key = symbol, at
+        if key not in self._made:
+            self._made[key] = self.behind(self.rows(symbol), at)
+        return self._made[key]
 
     def leads(self, language: Expr) -> dict[int, Expr]:
         """Return where the edges of a language lead, by point."""
@@ -407,57 +414,73 @@ def _classes(expr: Expr) -> Iterator[Ranges]:
 # -- terminals under a demand ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+_Rests = list[tuple[bool, dict[int, int | Expr]]]  # accepts; point -> the next one, or the language of the rest
+
+
+def _alike(rows: _Rests, others: _Rests) -> bool:
+    """Return whether rows, which are all live, read the same texts."""
+    seen: dict[tuple[Any, Any], None] = {(0, 0): None}
+    for at, other in (work := list(seen)):
+        (accepts, row), (accepts_too, to) = rows[at], others[other]
+        if accepts != accepts_too or row.keys() != to.keys():
+            return False
+        new = [pair for pair in zip(row.values(), [to[point] for point in row], strict=True) if pair not in seen]
+        seen.update(dict.fromkeys(new))
+        work += dict.fromkeys(new)
+    return True
+
+
 class DemandTable:
-    """Rows of a terminal under a demand: (accepts; by point, the next row or the language of the rest)."""
+    """Rows of a terminal under a demand; characters that all rows read alike are one way.
 
-    rows: tuple[tuple[bool, tuple[tuple[int, int | Expr], ...]], ...]
-    alphabet: Alphabet
-    _parts: dict[int, PartOfTerminal] = field(default_factory=dict)
-    _edges: dict[int, tuple[tuple[int, int, Language], ...]] = field(default_factory=dict)
+    `accepts`: by row; `ways`: by way and row the next row, the language of the rest, or None; `ranges`: (low, high,
+    way), one object for all rows; `plain`: they are expressions; `digest`: a name, in which languages of rests are not
+    told apart.
+    """
 
-    def part(self, at: int) -> PartOfTerminal:
+    def __init__(self, rows: _Rests, alphabet: Alphabet, *, plain: bool) -> None:
+        self.plain, self.accepts = plain, tuple([accepts for accepts, _ in rows])
+        columns = [tuple([row.get(point) for _, row in rows]) for point in alphabet.points]
+        number = {column: way for way, column in enumerate(dict.fromkeys(columns))}
+        self.ways, ways = tuple(number), [number[column] for column in columns]
+        self.ranges = joined([(low, high, ways[way]) for low, high, way in alphabet.tiles])
+        spend(len(rows) * len(columns) // 8 + len(self.ranges))
+        self._rests = tuple([to for column in number for to in column if isinstance(to, Expr)])
+        shown = [["…" if isinstance(to, Expr) else to for to in column] for column in number]
+        self.digest = hashlib.sha256(repr((self.accepts, self.ranges, shown)).encode()).hexdigest()[:16]
+        self._parts: dict[int, Language] = {}
+        self._edges: dict[int, tuple[tuple[int, int, Any], ...]] = {}
+
+    def part(self, at: int) -> Language:
         """Return the language of a row, always the same object."""
-        return self._parts.setdefault(at, PartOfTerminal(self, at))
+        if at not in self._parts:
+            part = PartOfTerminal(self, at)
+            self._parts[at] = lazy(part) if self.plain else part
+        return self._parts[at]
 
-    def edges(self, at: int) -> tuple[tuple[int, int, Language], ...]:
-        """Return the edges of a row.  Kept, as ways out ask for them at every byte (`budget`)."""
-        known = self._edges.get(at)
-        if known is None:
-            spread = self.alphabet.spread(self.rows[at][1])
-            known = tuple((low, high, self.part(to) if isinstance(to, int) else to) for low, high, to in spread)
-            self._edges[at] = known
-        return known
+    def outline(self, at: int) -> Outline:
+        """Return the edges of a row."""
+        after = [column[at] for column in self.ways]
+        return Outline(self.ranges, tuple([self.part(to) if isinstance(to, int) else to for to in after]))
 
-    def digest(self) -> str:
-        """Return a name of the language, in which languages of rests are not told apart."""
-        told = [
-            (accepts, [(point, to if isinstance(to, int) else "…") for point, to in row]) for accepts, row in self.rows
-        ]
-        return hashlib.sha256(f"{told}{self.alphabet.described}".encode()).hexdigest()[:16]
+    def edges(self, at: int) -> tuple[tuple[int, int, Any], ...]:
+        """Return the edges of a row, range by range.  Kept, as ways out ask for them at every byte (`budget`)."""
+        if at not in self._edges:
+            ranges, targets = self.outline(at)
+            self._edges[at] = joined([(low, high, to) for low, high, way in ranges if (to := targets[way]) is not None])
+        return self._edges[at]
 
-    def equals(self, language: Expr) -> bool:
-        """Return whether this automaton reads the texts of an expression, over whose characters the alphabet is
-        made.
-        """
-        seen: dict[tuple[int | Expr, Expr], None] = {(0, language): None}
-        for at, left in (work := list(seen)):
-            if not isinstance(at, int):
-                if at is not left:
-                    return False
-                continue
-            accepts, row = self.rows[at]
-            leads = self.alphabet.leads(left.edges())
-            leads.pop(self.alphabet.mark, None)
-            if accepts != left.accepts or leads.keys() != {point for point, _ in row}:
-                return False
-            new = [pair for point, to in row if (pair := (to, leads[point])) not in seen]
-            seen.update(dict.fromkeys(new))
-            work += dict.fromkeys(new)
-        return True
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_parts": {}, "_edges": {}}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DemandTable) and self.digest == other.digest and self._rests == other._rests
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class PartOfTerminal:
     """Those texts of a terminal that leave certain demands open: a row of a table.
 
@@ -466,19 +489,27 @@ class PartOfTerminal:
 
     table: DemandTable
     at: int
+    long: ClassVar[int] = INFINITE  # at most
 
     @property
     def accepts(self) -> bool:
-        return self.table.rows[self.at][0]
+        return self.table.accepts[self.at]
 
-    def edges(self) -> tuple[tuple[int, int, Language], ...]:
+    @property
+    def short(self) -> int:
+        return 0 if self.accepts else 1
+
+    def outline(self) -> Outline:
+        return self.table.outline(self.at)
+
+    def edges(self) -> tuple[tuple[int, int, Any], ...]:
         return self.table.edges(self.at)
 
     def mask_key(self, horizon: int) -> Hashable:
         return self
 
     def __repr__(self) -> str:
-        return f"<row {self.at} of {len(self.table.rows)}>"
+        return f"<row {self.at} of {len(self.table.accepts)}>"
 
 
 @dataclass(slots=True)
@@ -499,37 +530,34 @@ class DemandAutomaton:
     """
 
     def __init__(self, symbol: Pattern | Demanding, demand: Demand, demands: Demands) -> None:
-        self._symbol, self._demands = symbol, demands
+        self._symbol, self._demand, self._demands = symbol, demand, demands
         self._known: dict[frozenset[Demand], Pattern] = {}
         self._places: list[_ProductState] = []
-        if isinstance(symbol, Demanding):
-            self._explore(0, demand, *demands.made(symbol))
-        elif demand is not demands.every:
-            self._explore(symbol.language, demand)
+        if isinstance(symbol, Demanding) or demand is not demands.every:
+            self._explore(symbol, demand)
         going_on = any(isinstance(to, Expr) for place in self._places for _, to in place.edges)
         ends = {place.end for place in self._places if place.end is not None}
         self.ends = frozenset(ends | {demands.every} if going_on or not self._places else ends)
 
-    def _explore(
-        self, start: Any, demand: Demand, rows: Rows | None = None, made: Mapping[int, Demand] | None = None
-    ) -> None:
-        """Find all places; what is left of a terminal is a row, or an expression where there are no `rows`; made: the
-        demands of rows where it may end.
-        """
-        demands = self._demands
+    def _explore(self, symbol: Pattern | Demanding, demand: Demand) -> None:
+        """Find all places; what is left of a terminal is a row, or an expression where it demands nothing."""
+        demands, plain = self._demands, isinstance(symbol, Pattern)
+        rows = demands.rows(symbol) if isinstance(symbol, Demanding) else []
+        start: Any = symbol.language if isinstance(symbol, Pattern) else 0
         work = {(start, demand): 0}
         for left, open_ in (queue := list(work)):
-            leads: dict[int, Any] = demands.leads(left) if rows is None or made is None else rows[left][1]
-            if made is None:
-                place = _ProductState(open_ if left.accepts else None, whole=True)
+            leads: dict[int, Any]
+            if isinstance(symbol, Pattern):
+                leads, place = demands.leads(left), _ProductState(open_ if left.accepts else None, whole=True)
             else:
-                own = made.get(left)
+                leads = rows[left][1]
+                own = demands.made(symbol, leads[MARK_POINT]) if MARK_POINT in leads else None
                 place = _ProductState(own and demands.both(own, open_), whole=own is None)
             for point, left_then in leads.items():
                 then = demands.after(open_, point) if point != MARK_POINT else None
                 if then is None:
                     place.whole &= point == MARK_POINT
-                elif rows is None and then is demands.every:
+                elif plain and then is demands.every:
                     place.edges.append((point, left_then))
                 else:
                     to = work.setdefault((left_then, then), len(work))
@@ -554,16 +582,27 @@ class DemandAutomaton:
         every = ends >= self.ends
         if isinstance(symbol, Pattern) and every and all(place.whole for place in self._places):
             return symbol
-        table = self._table(ends)
-        if isinstance(symbol, Demanding) and every and len(table.rows) <= MAX_COMPARED:
+        rows, alphabet = self._rows(ends), self._demands.alphabet
+        if isinstance(symbol, Demanding) and every and len(rows) <= MAX_COMPARED:
             plain = preferred(symbol.source)
-            if table.equals(plain):
-                return Pattern(plain, symbol.source, symbol.name if symbol.longest else None)
+            if self._is_plain(rows):
+                # what looks at the text before it has all its ranges at each state, and is another object each time
+                language = DemandTable(rows, alphabet, plain=True).part(0) if plain.looks else plain
+                return Pattern(language, symbol.source, symbol.name if symbol.longest else None)
         narrowed = symbol.narrowed if isinstance(symbol, Pattern) else symbol.name if symbol.longest else None
+        table = DemandTable(rows, alphabet, plain=False)
         # a comment in the source tells parts apart
-        return Pattern(table.part(0), f"(?#{table.digest()}){symbol.source}", narrowed)
+        return Pattern(table.part(0), f"(?#{table.digest}){symbol.source}", narrowed)
 
-    def _table(self, ends: frozenset[Demand]) -> DemandTable:
+    def _is_plain(self, rows: _Rests) -> bool:
+        """Return whether rows read all texts that `re` matches as a whole: those that are found at the end."""
+        free = self
+        if self._demand is not self._demands.every:
+            free = DemandAutomaton(self._symbol, self._demands.every, self._demands)
+        found_at_end = all(place.end is None or place.end.is_met for place in free._places)
+        return found_at_end and (free is self or _alike(rows, free._rows(free.ends)))
+
+    def _rows(self, ends: frozenset[Demand]) -> _Rests:
         accepts = [place.end in ends for place in self._places]
         going_on = self._demands.every in ends
         live = {
@@ -582,14 +621,13 @@ class DemandAutomaton:
             work += new
         spend(sum(len(place.edges) for place in self._places) // 2)
         row = {at: number for number, at in enumerate(sorted(live))}
-        kept = (
-            (accepts[at], tuple(
-                (point, to if isinstance(to, Expr) else row[to]) for point, to in self._places[at].edges
+        return [
+            (accepts[at], {
+                point: to if isinstance(to, Expr) else row[to] for point, to in self._places[at].edges
                 if (going_on if isinstance(to, Expr) else to in live)
-            ))
+            })
             for at in row
-        )
-        return DemandTable(tuple(kept), self._demands.alphabet)
+        ]
 
 
 MAX_COPIES = 200_000  # of rules

@@ -25,7 +25,6 @@ Tested through `lookahead`.  Sources: minterms, M. Veanes, N. Bjørner, L. de Mo
 
 from __future__ import annotations
 
-import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -97,11 +96,6 @@ class Alphabet:
             self._known[ranges] = char_class(points)
         return self._known[ranges]
 
-    @cached_property
-    def described(self) -> str:
-        """A name of the sets."""
-        return hashlib.sha256(repr(self.ranges).encode()).hexdigest()
-
     def point(self, char: int) -> int:
         """Return what stands for a character."""
         if self._starts is None:
@@ -121,20 +115,15 @@ class Alphabet:
                 targets[point] = edges[at][2]
         return targets
 
-    def spread(self, leads: Iterable[tuple[int, Target]]) -> tuple[tuple[int, int, Target], ...]:
-        """Return edges with all their characters, given those of the points; surrogates are cut out."""
+    @cached_property
+    def tiles(self) -> tuple[tuple[int, int, int], ...]:
+        """Ranges of characters without surrogates, sorted, each with the number of its set."""
         every = [
-            (first, last, to) for point, to in leads for low, high in self.ranges[point]
+            (first, last, number) for number, ranges in enumerate(self.ranges.values()) for low, high in ranges
             for first, last in ((low, min(high, 0xD7FF)), (max(low, 0xE000), high)) if first <= last
         ]
-        every.sort(key=lambda edge: edge[0])
         spend(len(every))
-        edges_of_all: list[tuple[int, int, Target]] = []
-        for low, high, to in every:
-            if edges_of_all and edges_of_all[-1][1] + 1 == low and edges_of_all[-1][2] == to:
-                low = edges_of_all.pop()[0]
-            edges_of_all.append((low, high, to))
-        return tuple(edges_of_all)
+        return tuple(sorted(every))
 
     def rewritten(self, expr: Expr) -> Expr:
         """Return an expression of classes, sequences, repeats and alternatives with its classes reduced."""
