@@ -42,7 +42,7 @@ from constrained.schema.values import (
     Value,
     negation,
 )
-from constrained.work import spend, working_on
+from constrained.work import let_go, spend, working_on
 
 # tagged with their type, because 1 and true differ; None: at least as many as asked
 FewValues: TypeAlias = "frozenset[object] | None"
@@ -173,6 +173,7 @@ class _Listing:
             spend(1)
             first.add(value)
             if len(first) >= self.limit:
+                let_go(first)
                 return None
         return frozenset(first)
 
