@@ -114,6 +114,7 @@ class Lookahead(PlainKernel):
 
     def _look(self, state: int, byte: int) -> int:
         """Find the state after a byte, and after those around it that all configurations read as they read it."""
+        spend(_UNITS)
         low, high, moved, data, configs = 0, 255, list[Config](), bytes([byte]), self.configurations(state)
         for machine, stack in configs:
             first, last, target = self._span(machine, byte)
@@ -124,7 +125,6 @@ class Lookahead(PlainKernel):
         key = (self._alone(*moved[0]),) if len(configs) == len(moved) == 1 else tuple(moved)
         known = self._closed.get(key)  # inside texts most bytes lead to the same few
         if known is None:
-            spend(_UNITS)
             known = self._closed[key] = self._close([*key])
         self.steps.put(state, low, high, known)
         return known

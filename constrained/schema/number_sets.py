@@ -59,6 +59,7 @@ def number_key(text: str) -> Key:
     return text.startswith("-"), bare, whole_number(exponent) + len(digits) - len(bare) - len(fraction)
 
 
+@cached(1024)
 def number_value(text: str) -> object:
     """Return the value of a number: a Fraction, or its key where that would be too long to write down; which of both
     is a matter of the value, not of its spelling.

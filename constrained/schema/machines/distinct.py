@@ -1198,10 +1198,11 @@ class Distinct:
         """
         strings = self._values.punctuation
         quoted = strings.quote is None and strings.strings != Quoting.RAW
-        texts = [item for item in items if item[0] == "string" and not lacks_text(word, str(item[1]), quoted=quoted)]
-        numbers = frozenset([item for item in items if item[0] == "number"])
-        repeated = bool(numbers) and any(("number", number_value(text)) in numbers for text in NUMBERS.findall(word))
-        return frozenset(texts) | (numbers if repeated else frozenset())
+        numbers = any(("number", number_value(text)) in items for text in NUMBERS.findall(word))
+        return frozenset([
+            item for item in items
+            if (numbers if item[0] == "number" else not lacks_text(word, str(item[1]), quoted=quoted))
+        ])
 
     def place(self, state: State, returns: Return | None) -> Place:
         """Return the place behind all that has come to its end there; kept."""
