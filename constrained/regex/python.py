@@ -154,6 +154,24 @@ def _shown(pattern: str) -> str:
     return repr(pattern if len(pattern) <= 60 else pattern[:57] + "…")
 
 
+@cached(4096)
+def _class_of(items: tuple[tuple[Any, Any], ...], flags: int) -> Expr:
+    negated = bool(items) and items[0][0] is op.NEGATE
+    ranges: list[tuple[int, int]] = []
+    categories: list[tuple[int, int]] = []  # which case does not touch
+    for operator, argument in items[1:] if negated else items:
+        if operator is op.CATEGORY:
+            categories += charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII)
+        else:
+            low, high = argument if operator is op.RANGE else (argument, argument)
+            ranges.append((low, high))
+    exact = charset.normal(ranges)
+    if flags & re.IGNORECASE:
+        exact = charset.ignoring_case(exact, flags)
+    exact = charset.union(exact, charset.normal(categories)) if categories else exact
+    return char_class(charset.negate(exact) if negated else exact)
+
+
 class TreeReader:
     """Turns `re`'s parse tree into look-around trees; one per pattern."""
 
@@ -190,21 +208,8 @@ class TreeReader:
 
     def one(self, items: list[tuple[Any, Any]], flags: int) -> PatternTree:
         """Return the class of one character that a list of set items stands for."""
-        negated = bool(items) and items[0][0] is op.NEGATE
         spend(1 + len(items))
-        ranges: list[tuple[int, int]] = []
-        categories: list[tuple[int, int]] = []  # which case does not touch
-        for operator, argument in items[1:] if negated else items:
-            if operator is op.CATEGORY:
-                categories += charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII)
-            else:
-                low, high = argument if operator is op.RANGE else (argument, argument)
-                ranges.append((low, high))
-        exact = charset.normal(ranges)
-        if flags & re.IGNORECASE:
-            exact = charset.ignoring_case(exact, flags & (re.IGNORECASE | re.ASCII))
-        exact = charset.union(exact, charset.normal(categories)) if categories else exact
-        return PlainPart(char_class(charset.negate(exact) if negated else exact))
+        return PlainPart(_class_of(tuple(items), flags & (re.IGNORECASE | re.ASCII)))
 
     def anchor(self, code: Any, flags: int) -> PatternTree:
         multiline = flags & re.MULTILINE
@@ -217,7 +222,7 @@ class TreeReader:
         if code is op.AT_END:
             newline = PlainPart(_NEWLINE)
             return alt(TEXT_END, LookAhead(newline if multiline else seq(newline, TEXT_END)))
-        word = char_class(charset.matched_by_re(r"\w", flags & re.ASCII))
+        word = _class_of(((op.CATEGORY, op.CATEGORY_WORD),), flags & re.ASCII)
         if code is op.AT_BOUNDARY:
             return word_edge(word, positive=True)
         inner = word_edge(word, positive=False)

@@ -60,7 +60,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from operator import attrgetter
@@ -707,7 +707,8 @@ class _Resolver:
         self._free: _Open = frozenset({self.demands.every})
         # they make no demands
         self._calm = rules.keys() - reaching(rules, lambda symbol: isinstance(symbol, Demanding))
-        self._ends: dict[tuple[str, Demand], set[Demand]] = {}
+        self._ends: dict[tuple[str, Demand], _Open] = {}
+        self._behind: dict[tuple[int, Demand], _Open] = {}  # other symbols
         # whose ends depend on the ends of a rule
         self._askers: dict[tuple[str, Demand], dict[tuple[str, Demand], None]] = {}
         self._unsettled: dict[tuple[str, Demand], None] = {}
@@ -732,6 +733,12 @@ class _Resolver:
         """Return the demands that may be open behind a symbol; of rules, as far as they are known."""
         if isinstance(symbol, Ref):
             return self._ends_of_rule(symbol.rule, demand)
+        key = id(symbol), demand  # the rules keep it
+        if key not in self._behind:
+            self._behind[key] = self._ends_of_other(symbol, demand)
+        return self._behind[key]
+
+    def _ends_of_other(self, symbol: Symbol | Demanding, demand: Demand) -> _Open:
         if isinstance(symbol, (Literal, Special)):
             end = self.demands.after_text(demand, symbol.text if isinstance(symbol, Literal) else symbol.name)
             return frozenset() if end is None else frozenset({end})
@@ -749,11 +756,11 @@ class _Resolver:
             return self._free
         key = name, demand
         if key not in self._ends:
-            self._ends[key] = set()
+            self._ends[key] = frozenset()
             self._unsettled[key] = None
         if self._asker is not None:
             self._askers.setdefault(key, {})[self._asker] = None
-        return frozenset(self._ends[key])
+        return self._ends[key]
 
     def _ordered(self, demands: Iterable[Demand]) -> list[Demand]:
         known = [*demands]
@@ -779,12 +786,12 @@ class _Resolver:
             self._asker, size, ways = key, len(self._ends[key]), 0
             for sequence in self._rules[name]:
                 spend(1 + len(sequence))
-                here = {demand}
+                here: Collection[Demand] = (demand,)
                 for symbol in sequence:
                     each = [self.ends(symbol, one) for one in self._ordered(here)]
-                    here = set().union(*each)
+                    here = each[0] if len(each) == 1 else frozenset().union(*each)
                     ways += sum(map(len, each))
-                self._ends[key] |= here
+                self._ends[key] = self._ends[key].union(here)
             self._ways += ways - self._ways_of.get(key, 0)
             self._ways_of[key] = ways
             if self._most is not None and self._ways * _UNITS_A_WAY > self._most:
@@ -834,19 +841,20 @@ class _Resolver:
         copies = {name: key for key, name in self._names.items() if count_of[key[0]] > 1}
         block: dict[str, object] = {name: rule for name, (rule, _, _) in copies.items()}
         block |= dict.fromkeys(self._shared.values(), "part of an alternative")
+        # what is told apart but for the copies that it refers to, and these
+        frames: dict[object, int] = {}
+        written: dict[str, tuple[int, list[str]]] = {}
+        for name in block:
+            frame = tuple([
+                tuple([None if isinstance(s, Ref) and s.rule in block else s for s in sequence])
+                for sequence in self.written[name]
+            ])
+            used = [s.rule for s in chain.from_iterable(self.written[name]) if isinstance(s, Ref) and s.rule in block]
+            written[name] = frames.setdefault(frame, len(frames)), used
         count = 0
         while count != (count := len(set(block.values()))):
             spend(4 * len(block))
-            shapes = {
-                name: (
-                    block[name],
-                    *(
-                        tuple(block.get(s.rule, s) if isinstance(s, Ref) else s for s in sequence)
-                        for sequence in self.written[name]
-                    ),
-                )
-                for name in block
-            }
+            shapes = {name: (block[name], frame, *[block[s] for s in used]) for name, (frame, used) in written.items()}
             numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes.values()))}
             block = {name: numbers[shape] for name, shape in shapes.items()}
         first: dict[object, _Key] = {}
