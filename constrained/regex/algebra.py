@@ -16,7 +16,7 @@ in disjunctive normal form, of which there are finitely many.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter, le
+from operator import attrgetter, eq, le
 from typing import Protocol, TypeVar
 
 import constrained.regex.charset as charset
@@ -94,10 +94,11 @@ def literals(texts: Iterable[str]) -> Expr:
     """
     texts = list(texts)
     spend(len(texts))
-    unlike = set(texts)
-    if not all(map(str.isascii, unlike)):
-        unlike = {text for text in unlike if not any("\ud800" <= char <= "\udfff" for char in text)}
-    texts_sorted = tuple(sorted_in_turns(unlike))
+    if not all(map(str.isascii, texts)):
+        texts = [text for text in texts if not any("\ud800" <= char <= "\udfff" for char in text)]
+    texts_sorted = tuple(sorted_in_turns(texts))
+    if any(map(eq, texts_sorted, texts_sorted[1:])):
+        texts_sorted = tuple(dict.fromkeys(texts_sorted))
     if not texts_sorted:
         return NEVER
     return literal(texts_sorted[0]) if len(texts_sorted) == 1 else of_literal_set(LiteralSet(texts_sorted))

@@ -87,7 +87,8 @@ def negate(ranges: Ranges) -> Ranges:
 
 def union(*sets: Ranges) -> Ranges:
     """Return the characters in any of the sets."""
-    return normal(pair for ranges in sets for pair in ranges)
+    some = [ranges for ranges in sets if ranges]
+    return some[0] if len(some) == 1 else normal([pair for ranges in some for pair in ranges])
 
 
 def intersect(left: Ranges, right: Ranges) -> Ranges:
@@ -129,7 +130,7 @@ def _alphabet() -> str:
     return points.tobytes().decode("utf-32-le" if array("H", [1]).tobytes() == b"\1\0" else "utf-32-be")
 
 
-@cached(256)
+@lru_cache(maxsize=256)
 def matched_by_re(char_class: str, flags: int = 0) -> Ranges:
     r"""Return the characters that a one-character pattern of Python's `re` matches.
 

@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 import constrained.regex.charset as charset
 from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
-from constrained.regex.algebra import char_class, concat, literal, literals, optional
+from constrained.regex.algebra import concat, literal, literals, of_ranges, optional
 from constrained.regex.assertions import (
     TEXT_END,
     TEXT_START,
@@ -158,18 +158,18 @@ def _shown(pattern: str) -> str:
 def _class_of(items: tuple[tuple[Any, Any], ...], flags: int) -> Expr:
     negated = bool(items) and items[0][0] is op.NEGATE
     ranges: list[tuple[int, int]] = []
-    categories: list[tuple[int, int]] = []  # which case does not touch
+    categories: list[charset.Ranges] = []  # which case does not touch
     for operator, argument in items[1:] if negated else items:
         if operator is op.CATEGORY:
-            categories += charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII)
+            categories.append(charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII))
         else:
             low, high = argument if operator is op.RANGE else (argument, argument)
             ranges.append((low, high))
     exact = charset.normal(ranges)
     if flags & re.IGNORECASE:
         exact = charset.ignoring_case(exact, flags)
-    exact = charset.union(exact, charset.normal(categories)) if categories else exact
-    return char_class(charset.negate(exact) if negated else exact)
+    exact = charset.union(exact, *categories)
+    return of_ranges(charset.negate(exact) if negated else exact)
 
 
 class TreeReader:
@@ -285,7 +285,7 @@ def _branch(reader: TreeReader, argument: Any, flags: int) -> PatternTree:
 
 
 def _any(reader: TreeReader, argument: Any, flags: int) -> PatternTree:
-    return PlainPart(char_class(charset.EVERYTHING if flags & re.DOTALL else charset.negate(((10, 10),))))
+    return PlainPart(of_ranges(charset.EVERYTHING if flags & re.DOTALL else charset.negate(((10, 10),))))
 
 
 _RULES: dict[Any, Callable[[TreeReader, Any, int], PatternTree]] = {

@@ -25,6 +25,7 @@ from constrained.regex import (
     literals,
 )
 from constrained.regex.expr import step
+from constrained.regex.facts import appendable
 from constrained.schema.number_texts import NumberTexts
 from constrained.work import spend
 
@@ -98,10 +99,11 @@ def _may_be_few(language: Expr, few: int) -> bool:
 
 @cached(4096)
 def never_runs_dry(language: Expr) -> bool:
-    """Say whether infinitely many texts follow every prefix, as no text is the last one; decided for languages of few
-    states, and for those that every text is the start of a text of, otherwise "no".
+    """Say whether infinitely many texts follow every prefix, as no text is the last one; decided where some character
+    may always be appended, for languages of few states, and for those that every text is the start of a text of,
+    otherwise "no".
     """
-    if language.universal:
+    if language.universal or appendable(language):
         return True
     for _ in range(_MOST_STATES):  # what stands behind different names is often the same
         if language.accepts or len(edges := language.edges()) != 1:

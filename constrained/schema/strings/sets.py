@@ -8,7 +8,7 @@ exact.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from constrained import regex
 from constrained.caches import cached
@@ -23,6 +23,8 @@ class Texts:
     `hull` is given where the language is smaller than what it stands for (a narrowed format): it leaves nothing out.
     The complement is then what lies outside the hull, so that it lets nothing wrong in either.
 
+    `listed` is `only` in the order in which it was written, which sorts sooner than the order of a set.
+
     Invariant: only is None, or language, barred and hull have their defaults; language is within hull.
     """
 
@@ -30,6 +32,7 @@ class Texts:
     language: Expr = ANY_TEXT
     barred: frozenset[str] = frozenset()
     hull: Expr | None = None
+    listed: Collection[str] = field(default=(), compare=False)
 
     def __contains__(self, text: str) -> bool:
         if self.only is not None:
@@ -110,7 +113,7 @@ class Texts:
     def expr(self) -> Expr:
         """Return the set as an expression."""
         if self.only is not None:
-            return regex.literals(self.only)
+            return regex.literals(self.listed)
         if not self.barred:
             return self.language
         return _meet(self.language, regex.complement(regex.literals(self.barred)))
@@ -127,10 +130,9 @@ def is_spelled(text: str) -> bool:
 
 def finite(texts: Collection[str]) -> Texts:
     """Return a finite set; texts that cannot be spelled are left out."""
-    kept = frozen_in_turns(texts)
-    if False in [text.isascii() for text in kept]:
-        kept = frozenset(filter(is_spelled, kept))
-    return Texts(only=kept) if kept else NO_TEXT
+    if False in map(str.isascii, texts):
+        texts = [*filter(is_spelled, texts)]
+    return Texts(only=frozen_in_turns(texts), listed=texts) if texts else NO_TEXT
 
 
 def of_language(language: Expr, hull: Expr | None = None) -> Texts:
