@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from constrained.rendering.arguments import write_quoted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constrained import ChatFormat, ConstrainedError, Rejected, SchemaError
+from constrained import ChatFormat, ConstrainedError, Rejected, SchemaError, Vocabulary, compile
 from constrained.errors import UnsupportedSchema
 from constrained.formats.payload import Fault
 from constrained.formats.payload.judge import ANYTHING
@@ -303,6 +304,19 @@ def test_nested_values_are_written_and_read_at_any_depth():
         for depth in reversed(range(1_500)):
             assert found["v"] == depth
             found = found["n"]
+
+
+@pytest.mark.parametrize("tags", [["a", "b"], ["a"]])
+def test_tags_of_many_shapes_stand_between_tokens(tags):
+    shapes = [{"properties": {"kind": {"enum": [f"{tag}{at}" for tag in tags]}, "v": {"const": at}}, "required": ["kind", "v"],
+               "type": "object"} for at in range(9)]  # fmt: skip
+    chat, tools = ChatFormat.load("gemma-4"), [{"name": "f", "parameters": {"type": "object", "properties": {"o": {"oneOf": shapes}}}}]
+    special = {token: 256 + at for at, token in enumerate(sorted({*chat.tokens.values()}))}
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], special=special, stop=[special["<turn|>"]])
+    matcher = compile(chat.grammar(tools, tool_choice="required"), vocabulary).matcher()
+    for piece in re.split("(<.*?>)", chat.write_call("f", {"o": {"kind": "a7", "v": 7}}, tools)):
+        for token in [special[piece]] if piece in special else piece.encode():
+            matcher.advance(token)
 
 
 @pytest.mark.parametrize("name", TAGGED)

@@ -188,6 +188,14 @@ def _shortest(expr: Expr, over: Expr) -> int | None:
 
 
 @cached(4096, size=200)
+def asks_beyond(expr: Expr, over: Expr) -> bool:
+    """Return True if every text holds a character outside a class, as a factor of the expression is one."""
+    factors = parts(expr)
+    spend(1 + (len(factors) >> 3))
+    return True in [factor.kind in (CLASS, LITERAL) and _shortest(factor, over) is None for factor in factors]
+
+
+@cached(4096, size=200)
 def _is_over(expr: Expr, over: Expr) -> bool:
     """Say whether all texts of a plain expression are over a class."""
     spend(1)

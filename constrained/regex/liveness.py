@@ -36,7 +36,7 @@ from constrained.regex.expr import (
     parts,
     single,
 )
-from constrained.regex.facts import universal_over, universal_up_to
+from constrained.regex.facts import asks_beyond, universal_over, universal_up_to
 from constrained.regex.show import short_text
 from constrained.work import current, metered, place, spend
 
@@ -164,12 +164,16 @@ def is_empty(expr: Expr) -> bool:
 
 
 def _lacks(expr: Expr) -> bool:
-    """Return True if a member asks for a character of `charset.WITNESSES` that another has in no text."""
-    asked, used = 0, ALL_WITNESSES
+    """Return True if a member asks for a character of `charset.WITNESSES` that another has in no text, or for one
+    outside a class that another repeats.
+    """
+    asked, used, over = 0, ALL_WITNESSES, None
     for member in expr.args:
         asked |= _asked(member)
         used &= member._uses
-    return asked & ~used != 0
+        if member.kind == REPEAT and single(member.args[0]) is not None:
+            over = member.args[0]
+    return asked & ~used != 0 or over is not None and True in [asks_beyond(member, over) for member in expr.args]
 
 
 @cached(4096)

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, Quoting, State, Text
-from constrained.regex import NEVER, Expr, matches
+from constrained.regex import Expr, matches
+from constrained.regex.expr import LITERAL
 from constrained.schema.key_masks import bits, mask_of
 from constrained.schema.machines.array import ArrayMachine, ArrayPosition
 from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, ObjectPosition
@@ -100,18 +101,15 @@ class _Home:
 
     def _tags_of(self, conj: Conj) -> list[tuple[bool, Any]] | None:
         constant = of_conj(conj)
-        if constant is None or isinstance(constant[0], (list, dict)) or type(constant[0]) is str:
-            value = self.values.value(conj) if conj else None
-            plain = value is not None and not (
-                value.null or value.booleans or value.numbers or value.arrays or value.objects
-            )
-            few = value.strings.literal_set if value is not None and plain and value.strings is not NEVER else None
-            return (
-                [(False, text) for text in few.texts]
-                if few is not None and len(few.texts) <= _FEW_TEXTS and not few.excluded
-                else None
-            )
-        return None if constant[0] is None or type(constant[0]) is bool else [(True, exact(constant[0]))]
+        if constant is not None and type(constant[0]) not in (str, list, dict):
+            return None if constant[0] is None or type(constant[0]) is bool else [(True, exact(constant[0]))]
+        value = self.values.value(conj) if conj and self.marks.quote is None else None  # else no text stands alone
+        if value is None or value.null or value.booleans or value.numbers or value.arrays or value.objects:
+            return None
+        if value.strings.kind == LITERAL:
+            return [(False, value.strings.args[0])]
+        few = value.strings.literal_set
+        return [(False, text) for text in few.members()] if few is not None and len(few.texts) <= _FEW_TEXTS else None
 
 
 def union(values: Values, starts: Sequence[Position]) -> list[State]:

@@ -15,7 +15,7 @@ decided, the other keys are cut into disjoint cells, and the clauses simplified.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -472,9 +472,15 @@ def _cells(sketch: ObjectSketch, names: dict[str, None], node: Node) -> tuple[Ce
         return ((ANY_TEXT, everywhere),) if everywhere != NOTHING else (), []
     cells = []
     try:
-        pieces = _pieces(dict.fromkeys(language for keys, _ in cuts for language in keys.languages), node)
+        pieces = _pieces(tuple(dict.fromkeys([language for keys, _ in cuts for language in keys.languages])))
     except LimitExceeded as error:
         raise located(error, keyword_of(node, "patternProperties")) from None
+    if pieces is None:
+        raise UnsupportedSchema(
+            "cannot compile the patterns of an object", where=keyword_of(node, "patternProperties"),
+            because=f"they cut the keys into more than {_MOST_CELLS} parts",
+            instead='use fewer overlapping patterns in "patternProperties"',
+        )
     for language, members in pieces:
         conj = everywhere
         for keys, part in cuts:
@@ -494,8 +500,10 @@ def _cells(sketch: ObjectSketch, names: dict[str, None], node: Node) -> tuple[Ce
     return tuple(cells), small
 
 
-def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset[Expr]]]:
-    """Cut all texts along some languages: return the parts that are not empty, and which of the languages each lies in.
+@cached(1024)
+def _pieces(languages: tuple[Expr, ...]) -> list[tuple[Expr, frozenset[Expr]]] | None:
+    """Cut all texts along some languages: return the parts that are not empty, and which of the languages each lies in;
+    None if they are more than `_MOST_CELLS`.
 
     What lies outside all of them comes last; it is built once, so disjoint languages cost little.
     """
@@ -516,9 +524,10 @@ def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset
                 pieces.append(piece)
                 continue
             met = True
-            pieces.append((inside, members | {language}, max(begins, beginning, key=len)))
             outside = regex.intersect(old, regex.complement(language))
-            if not regex.is_empty(outside):
+            within = regex.is_empty(outside)
+            pieces.append((old if within else inside, members | {language}, max(begins, beginning, key=len)))
+            if not within:
                 pieces.append((outside, members, begins))
         rest = regex.intersect(language, regex.complement(regex.union(*covered))) if met else language
         if not regex.is_empty(rest):
@@ -526,11 +535,7 @@ def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset
         covered.append(language)
         cut = pieces
         if len(cut) > _MOST_CELLS:
-            raise UnsupportedSchema(
-                "cannot compile the patterns of an object", where=keyword_of(node, "patternProperties"),
-                because=f"they cut the keys into more than {_MOST_CELLS} parts",
-                instead='use fewer overlapping patterns in "patternProperties"',
-            )
+            return None
     beyond = regex.complement(regex.union(*covered))
     parts = [(language, members) for language, members, _ in cut]
     return parts if regex.is_empty(beyond) else [*parts, (beyond, frozenset())]
