@@ -21,7 +21,7 @@ import pytest
 from constrained import regex
 from constrained.errors import GrammarError
 from constrained.regex import ANY_TEXT, char_class, charset, concat, derive, parse_ecma, parse_python
-from constrained.regex.algebra import _meet, complement, intersect, less
+from constrained.regex.algebra import _meet, complement, intersect
 from constrained.regex.markers import ESCAPED, Guarded, markers_of
 from tests.oracles import reachable
 
@@ -427,19 +427,19 @@ def test_guarded_edges_are_those_of_the_language_character_by_character(state):
     assert found == expected
 
 
-def test_edge_lists_that_are_alike_are_read_as_one_by_one(monkeypatch):
-    """`_pieces_of_many` against `_pieces`, its twin: the same successors of products of many members, some alike."""
+def test_edge_lists_are_overlaid_as_each_character_says():
+    """The successors of products of many members, some alike, and of some that have the same ranges as others had."""
     draw = random.Random(7)
     bodies = [char_class([(low, low + draw.randrange(9))]) for low in draw.choices(range(97, 115), k=6)]
     members = [regex.repeat(draw.choice(bodies), draw.randrange(3), None) for _ in range(24)]
-    lists = [derive.raw_edges(concat(member, draw.choice(bodies))) for member in members]
-    for combine, all_of in ((regex.union, 1), (intersect, len(lists)), (intersect, 3)):
-        found = []
-        for most in (0, len(lists) + 1):
-            monkeypatch.setattr(derive, "_MANY", most)
-            found.append(derive.overlay(lists, combine, all_of))
-        assert found[0] == found[1]
-        assert found[0] or combine is intersect
+    every = [derive.raw_edges(concat(member, draw.choice(bodies))) for member in members]
+    for lists in (every, every[::-1], every[:3]):
+        for combine, all_of in ((regex.union, 1), (intersect, len(lists)), (intersect, 3)):
+            found = derive.overlay(lists, combine, all_of)
+            for point in range(90, 130):
+                targets = [target for edges in lists for low, high, target in edges if low <= point <= high]
+                expected = combine(*targets) if targets and len(targets) >= all_of else regex.NEVER
+                assert next((target for low, high, target in found if low <= point <= high), regex.NEVER) is expected
 
 
 LESS = [
@@ -458,7 +458,7 @@ def test_a_difference_reads_what_the_overlay_with_the_complement_reads(pattern, 
         outside = complement(other)
         assert intersect(some, outside) is intersect(outside, some) is _meet({some: None}, [other])
         left, right = derive.raw_edges(some), derive.raw_edges(outside)
-        assert less(left, derive.raw_edges(other)) == derive.overlay([left, right], intersect, all_of=2)
+        assert derive.less(left, derive.raw_edges(other)) == derive.overlay([left, right], intersect, all_of=2)
         for low, _, target in left:
             for first, last, following in derive.raw_edges(other):
                 pair = target, following

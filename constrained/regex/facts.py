@@ -18,7 +18,6 @@ more where its class has many ranges.  Most of them no text ever meets: the figu
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 
 import constrained.regex.charset as charset
@@ -213,42 +212,34 @@ def _is_over(expr: Expr, over: Expr) -> bool:
     return expr is EPSILON or (expr.kind == UNION and all(_is_over(member, over) for member in expr.args))
 
 
-@cached(4096, size=200)
-def appendable(expr: Expr) -> charset.Ranges:
-    """Return characters that may also stand behind every text of the language, so that no text is the last one.
+def may_go_on(expr: Expr, char: str, *, back: bool = False) -> bool:
+    """Return True if a character may stand behind every text, so that none is the last one; back: if a text that ends
+    in it is in the language only where it is without it, too.
 
     >>> from constrained.regex import complement, intersect, parse_ecma
-    >>> without = intersect(parse_ecma("^[a-c1-3]+$"), complement(parse_ecma("[0-9]$")))
-    >>> [(chr(low), chr(high)) for low, high in appendable(without)]
-    [('a', 'c')]
+    >>> language = intersect(parse_ecma("^[a-c1-3]+$"), complement(parse_ecma("[0-9]$")))
+    >>> may_go_on(language, "a"), may_go_on(language, "1")
+    (True, False)
     """
     kind, args = expr.kind, expr.args
-    if kind == CONCAT:
-        return appendable(parts(expr)[-1])
-    if kind == REPEAT and args[2] == INFINITE:
-        return single(args[0]) or ()
-    if kind in (UNION, INTERSECT):
-        return functools.reduce(charset.intersect, map(appendable, args))
-    return _removable(args[0]) if kind == COMPLEMENT else ()
-
-
-@cached(4096, size=200)
-def _removable(expr: Expr) -> charset.Ranges:
-    """Return characters with: a text that ends in one of them is in the language only if it is without it, too."""
-    kind, args = expr.kind, expr.args
     spend(1)
-    last = single(expr) or (kind == LITERAL and charset.of_points((ord(args[0][-1]),)))
-    if last or expr is EPSILON:
-        return charset.negate(last or ())
+    if kind == COMPLEMENT:
+        return may_go_on(args[0], char, back=not back)
+    if kind in (UNION, INTERSECT):
+        return all(may_go_on(member, char, back=back) for member in args)
     if kind == CONCAT:
         factors = parts(expr)
-        ends = next((at for at in range(len(factors) - 1, 0, -1) if not factors[at].accepts), 0)
-        return functools.reduce(charset.intersect, map(_removable, factors[ends:]))
+        while back and len(factors) > 1 and factors[-1].accepts:  # a text may end before it, too
+            if not may_go_on(factors.pop(), char, back=True):
+                return False
+        return may_go_on(factors[-1], char, back=back)
+    body = single(args[0]) if kind == REPEAT else single(expr)
+    holds = body is not None and charset.contains(body, ord(char))
     if kind == REPEAT:
-        return charset.EVERYTHING if args[1] == 0 and single(args[0]) is not None else _removable(args[0])
-    if kind in (UNION, INTERSECT):
-        return functools.reduce(charset.intersect, map(_removable, args))
-    return appendable(args[0]) if kind == COMPLEMENT else ()
+        if back:
+            return (args[1] == 0 and body is not None) or may_go_on(args[0], char, back=True)
+        return holds and bool(args[2] == INFINITE)
+    return back and (expr is EPSILON or body is not None and not holds or kind == LITERAL and args[0][-1] != char)
 
 
 LARGE = 1 << 40

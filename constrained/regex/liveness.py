@@ -342,13 +342,6 @@ def _has_loop(expr: Expr) -> bool:
     return True
 
 
-def _hint(expr: Expr) -> int:
-    """Return a guess of how much is left to read: of a conjunction, what all its members ask for, so that each step
-    forward counts.
-    """
-    return sum([member.short for member in expr.args]) if expr.kind == INTERSECT else expr.short
-
-
 def _search(start: Expr) -> bool:
     """Return whether an accepting expression can be reached.
 
@@ -374,7 +367,8 @@ def _search(start: Expr) -> bool:
             if target._live:
                 _found(target, parents)
                 return True
-            hint = _hint(target)
+            # of a conjunction, what all its members ask for, so that each step forward counts
+            hint = sum([member.short for member in target.args]) if target.kind == INTERSECT else target.short
             heappush(near, (hint, -target.serial, read + 1, target))
             heappush(far, (read + 1 + hint, target.serial, read + 1, target))
     for expr in parents:

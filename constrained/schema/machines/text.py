@@ -25,7 +25,7 @@ from constrained.regex import (
     literals,
 )
 from constrained.regex.expr import step
-from constrained.regex.facts import appendable
+from constrained.regex.facts import may_go_on
 from constrained.schema.number_texts import NumberTexts
 from constrained.work import spend
 
@@ -35,6 +35,7 @@ from constrained.work import spend
 
 _MOST_STATES = 100
 _MOST_STEPS = 1000
+_APPENDED = "a0~"  # what is tried
 
 
 def scarce_from(language: Expr, few: int) -> int | None:
@@ -99,21 +100,12 @@ def _may_be_few(language: Expr, few: int) -> bool:
 
 @cached(4096)
 def never_runs_dry(language: Expr) -> bool:
-    """Say whether infinitely many texts follow every prefix, as no text is the last one; decided where some character
-    may always be appended, for languages of few states, and for those that every text is the start of a text of,
-    otherwise "no".
+    """Say whether infinitely many texts follow every prefix, as no text is the last one; decided for languages of few
+    states, and for those that every text is the start of a text of or behind whose texts a letter may stand, otherwise
+    "no".
     """
-    if language.universal or appendable(language):
+    if language.universal or any(may_go_on(language, char) for char in _APPENDED):
         return True
-    for _ in range(_MOST_STATES):  # what stands behind different names is often the same
-        if language.accepts or len(edges := language.edges()) != 1:
-            break
-        language = edges[0][2]
-    return _never_runs_dry(language)
-
-
-@cached(4096)
-def _never_runs_dry(language: Expr) -> bool:
     seen, queue = {language}, [language]
     for state in queue:
         edges = state.edges()

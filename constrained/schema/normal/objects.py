@@ -495,7 +495,8 @@ def _cells(sketch: ObjectSketch, names: dict[str, None], node: Node) -> tuple[Ce
             small += [text for text in texts or () if text not in names]
     if not small:
         cells = [
-            cell for cell in cells if cell[0] is ANY_TEXT or not regex.is_finite(cell[0]) or _has_other(cell[0], names)
+            (language, conj) for language, conj in cells
+            if language is ANY_TEXT or not regex.is_finite(language) or listed(language, len(names)) is None
         ]
     return tuple(cells), small
 
@@ -555,10 +556,6 @@ def _beginning(language: Expr) -> str:
             break
         text, language = text + chr(edges[0][0]), edges[0][2]
     return text
-
-
-def _has_other(language: Expr, names: dict[str, None]) -> bool:
-    return listed(language, len(names)) is None
 
 
 def _spelled(clause: frozenset[Obligation | HasIn], names: dict[str, Conj], cells: Cells) -> Clause:
