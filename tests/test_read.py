@@ -19,10 +19,10 @@ from constrained import ChatFormat, ConstrainedError, Grammar, GrammarError, Lim
 from constrained.formats import Message, ToolCall
 from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.definition import ENTRY
-from constrained.formats.payload import Fault, JsonReader, KeywordsReader
-from constrained.formats.payload.json_text import whole_json
+from constrained.formats.payload.json_text import JsonReader, whole_json
 from constrained.formats.payload.judge import compact
-from constrained.formats.payload.value_reader import Ahead
+from constrained.formats.payload.python_text import KeywordsReader
+from constrained.formats.payload.value_reader import Ahead, Fault
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.network import build
 from constrained.formats.read.question import ask

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from constrained import ChatFormat, ConstrainedError, Rejected, SchemaError, Vocabulary, compile
 from constrained.errors import UnsupportedSchema
-from constrained.formats.payload import Fault
+from constrained.formats.definition import Elements
 from constrained.formats.payload.judge import ANYTHING
 from constrained.formats.payload.quoted import read_quoted
-from constrained.formats.payload.tagged import Elements, arguments_of, json_of, read_elements
+from constrained.formats.payload.tagged import arguments_of, json_of, read_elements
+from constrained.formats.payload.value_reader import Fault
 from constrained.schema import embed
 
 QUOTE = '<|"|>'

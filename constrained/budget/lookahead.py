@@ -9,7 +9,6 @@ against stepping every token by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from constrained.engine.spelling import Spelling, clip, decode, near
 from constrained.engine.tokens.trie import BITS, INSIDE, LEADS
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.machine import Dispatch, Language, LiteralSet, State, Text
+from constrained.records import dataclass, replace
 from constrained.regex import Expr, repeat
 from constrained.regex.markers import Guarded
 from constrained.work import spend

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -21,8 +20,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 from constrained.errors import GrammarError, shown
 from constrained.export.declarations import LANGUAGES
 from constrained.formats.message import RESULTS
-from constrained.formats.payload.tagged import ELEMENTS, Elements
+from constrained.formats.payload import ELEMENTS
 from constrained.once import once
+from constrained.records import dataclass, field, fields, needed
 from constrained.schema.surfaces.tags import KINDS
 
 # -- the definition ----------------------------------------------------------------------------------------------------
@@ -103,6 +103,19 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Elements:
+    """Expressions of an element's opening tag, with the groups ``name`` and ``type`` where it has them, and of its
+    closing tag.
+
+    `item`: the name of a list's elements, None where they have none.
+    """
+
+    open: str
+    close: str
+    item: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Payload:
     """How a tool's name and arguments are written.
 
@@ -110,7 +123,7 @@ class Payload:
     (a dotted name). `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.
     `quote`: of the surface "quoted", the special token around strings, by name; `sorts`: whether members are written in
     the order of their names; `whitespace`: of JSON, see `schema.embed`.  `avoid`: what strings do not spell besides
-    markers, as a published reader misreads it.  `elements`: how values are nested that the rules of `tagged.ELEMENTS`
+    markers, as a published reader misreads it.  `elements`: how values are nested that the rules of `payload.ELEMENTS`
     read.
     """
 
@@ -370,7 +383,7 @@ def _kind(hint: Any) -> _Kind:
     """Return what a value of a type is in a file."""
     if get_origin(hint) is Literal:
         return _Kind(f"one of: {', '.join(get_args(hint))}", lambda value: value in get_args(hint))
-    if is_dataclass(hint):
+    if fields(hint):
         return _Kind("a table", _is_table)
     return _KINDS.get(hint) or _Kind("a table of tables", lambda value: _mapped(value, _is_table))
 
@@ -380,11 +393,6 @@ def hints_of(table: type, *, names: bool = False) -> dict[str, Any]:
     """Return the types of a table's values by their keys; names: with what their texts name."""
     hints = get_type_hints(table, include_extras=names)
     return {key: get_args(hint)[0] if type(None) in get_args(hint) else hint for key, hint in hints.items()}
-
-
-def _needed(table: Any) -> tuple[str, ...]:
-    """Return the keys that a table must have."""
-    return tuple([key.name for key in fields(table) if key.default is MISSING and key.default_factory is MISSING])
 
 
 def _place(where: str, key: str) -> str:
@@ -419,16 +427,16 @@ def _read_keys(
 def _read_value(value: Any, hint: Any, file: str, where: str) -> Any:
     if hint is Option:
         return _read_option(value, file, where)
-    if is_dataclass(hint):
+    if fields(hint):
         kind: Any = hint
-        made = kind(**_read_keys(value, hints_of(kind), file, where, _needed(kind)))
+        made = kind(**_read_keys(value, hints_of(kind), file, where, needed(kind)))
         fault: Fault | None = made.fault() if hasattr(made, "fault") else None
         if fault is not None:
             raise refused(file, _place(where, fault[0]), *fault[1:])
         return made
     if hint in _KINDS or get_origin(hint) is Literal:
         return _kind(hint).made(value)
-    (inner,) = [kind for kind in get_args(hint) if is_dataclass(kind)]
+    (inner,) = [kind for kind in get_args(hint) if fields(kind)]
     read = {name: _read_value(entry, inner, file, f"{where}.{name}") for name, entry in value.items()}
     return tuple(read.values()) if get_origin(hint) is tuple else read
 
@@ -510,8 +518,7 @@ def _extended(name: str, path: Path, shipped: Path, extending: tuple[Path, ...])
         raise refused(path.name, "extends", "it extends itself")
     if file_extended is None:
         raise refused(
-            path.name,
-            "extends",
+            path.name, "extends",
             f"there is no format {name!r}, neither beside it nor among those that come with the package",
         )
     return file_extended
@@ -545,17 +552,8 @@ LOOSE = "loose_"  # what only a tolerant reader takes is the rule loose_x, a rep
 
 PAIR_TEXTS = ("value", "text_value", "json_value", *ELEMENTS, *(f"{kind}_value" for kind in KINDS if kind != "string"))
 _OWN_TEXTS = (
-    "content",
-    "name",
-    "arguments",
-    "call_id",
-    "call_number",
-    "speaker",
-    "answered",
-    "string_content",
-    "key",
-    "key_again",
-    *PAIR_TEXTS,
+    "content", "name", "arguments", "call_id", "call_number", "speaker", "answered", "string_content", "key",
+    "key_again", *PAIR_TEXTS,
 )
 _LIBRARY = "any_json_value"  # of json.lark: no value of an argument by itself
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from os import PathLike, fspath
 from pathlib import Path
@@ -25,6 +24,7 @@ from constrained.formats.pairs import known, nearest, read_pair, respelled, ship
 from constrained.grammar import Grammar
 from constrained.grammar.lark import shipped_folder
 from constrained.python_types import is_python_type, schema_of
+from constrained.records import dataclass, field, replace
 from constrained.schema.by_content import Recent, content, values_of
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ class ChatFormat:
         """
         if not isinstance(name_or_path, (str, PathLike)) or not isinstance(fspath(name_or_path), str):
             raise GrammarError(
-                f"unknown format {shown(name_or_path)}",
-                because="it is neither a name nor a path",
+                f"unknown format {shown(name_or_path)}", because="it is neither a name nor a path",
                 instead="ChatFormat.names() lists all",
             )
         name = known(str(name_or_path))

@@ -22,7 +22,6 @@ import re
 import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -42,6 +41,7 @@ from constrained.formats.binding.rules import (
 from constrained.formats.definition import ENTRY, Definition, hints_of, read_definition, refused
 from constrained.grammar import Grammar, Literal, Rule, Symbol
 from constrained.grammar.lark import shipped_folder
+from constrained.records import fields, replace
 
 
 @lru_cache(maxsize=1)
@@ -226,9 +226,7 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
             raise refused(file, place, f"its grammar has no rule {rule!r}")
         if terminal_of(rules, rule) is None:
             raise refused(
-                file,
-                place,
-                f"the rule {rule!r} is not one terminal",
+                file, place, f"the rule {rule!r} is not one terminal",
                 "a rule that is one terminal, as it is read back as a text",
             )
     try:
@@ -250,9 +248,7 @@ def check_tokens_of(definition: Definition, rules: Alternatives, file: str) -> N
         for name in _SPECIAL.findall(text):
             if name not in definition.tokens and name not in definition.markers:
                 raise refused(
-                    file,
-                    "specials",
-                    f"the grammar has {name!r}, which is not among them",
+                    file, "specials", f"the grammar has {name!r}, which is not among them",
                     "name it there, or among the markers, if it is plain text for some tokenizers",
                 )
     for marker in definition.markers:
@@ -265,7 +261,7 @@ def named_in(value: Any, hint: Any = Definition, key: str = "") -> Iterator[tupl
     origin, inner = get_origin(hint), get_args(hint)
     if value is not None and origin is Annotated:
         yield key, value, hint.__metadata__
-    elif is_dataclass(value):
+    elif fields(value):
         table: Any = type(value)
         for name, kind in hints_of(table, names=True).items():
             path = key if name == "values" else f"{key}.{name}".strip(".")  # values stand beside the other keys

@@ -29,11 +29,11 @@ import importlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Optional, Union
 
 from constrained.errors import LimitExceeded, SchemaError, shown
 from constrained.python_types import is_python_type, schema_of, schema_of_callable
+from constrained.records import dataclass, field
 from constrained.schema.normal.quick import surely_compilable
 from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.reading.notes import Note, report
@@ -91,8 +91,7 @@ def read_tools(definitions: object) -> tuple[Tool, ...]:
     for tool in tools:
         if tool.name in seen:
             raise SchemaError(
-                f"two tools named {tool.name[:100]!r}",
-                because="a call would not say which one it means",
+                f"two tools named {tool.name[:100]!r}", because="a call would not say which one it means",
                 instead="rename one",
             )
         seen.add(tool.name)
@@ -474,16 +473,7 @@ def _without_null(schema: Schema, key: str, where: str) -> Schema:
 
 _COLLECTIONS = ("properties", "required")
 _NOTED = (
-    "title",
-    "description",
-    "default",
-    "examples",
-    "deprecated",
-    "$comment",
-    "$schema",
-    "$id",
-    "$defs",
-    "definitions",
+    "title", "description", "default", "examples", "deprecated", "$comment", "$schema", "$id", "$defs", "definitions",
 )
 _WHOLE = named(lambda keyword: keyword.demanding and not keyword.about)  # apply to null too
 
@@ -491,8 +481,7 @@ _WHOLE = named(lambda keyword: keyword.demanding and not keyword.about)  # apply
 def _translated(schema: Schema, kind: str, where: str) -> Schema:
     if kind not in _FOREIGN:
         raise SchemaError(
-            f"unknown type {shown(kind, 200)}",
-            where=f"{where}/type",
+            f"unknown type {shown(kind, 200)}", where=f"{where}/type",
             because="neither JSON Schema nor a known tool dialect has it",
             instead="one of: " + ", ".join(sorted(_STANDARD)),
         )
@@ -577,10 +566,8 @@ def _parse_yaml(text: str) -> object:
         yaml = importlib.import_module("yaml")
     except ImportError as error:
         raise SchemaError(
-            "cannot read the tool definitions",
-            where="character 0",
-            because=f"{text[:20]!r} is not JSON, and YAML needs PyYAML",
-            instead="JSON, or pip install pyyaml",
+            "cannot read the tool definitions", where="character 0",
+            because=f"{text[:20]!r} is not JSON, and YAML needs PyYAML", instead="JSON, or pip install pyyaml",
         ) from error
     try:
         return _load_without_aliases(yaml, text)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Sequence, Symbol
 from constrained.machine import Language
+from constrained.records import dataclass
 from constrained.regex import ANY, Expr, concat, intersect, repeat, union
 from constrained.regex.expr import parts
 from constrained.work import spend

@@ -182,7 +182,6 @@ def continuous_batching(
 
 def _other_version(because: str) -> ConstrainedError:
     return ConstrainedError(
-        "continuous batching with grammars needs another version of transformers",
-        because=because,
+        "continuous batching with grammars needs another version of transformers", because=because,
         instead=f"{_VERSIONS}, or generate with logits_processor",
     )

@@ -123,8 +123,7 @@ def check_vocabulary(vocabulary: Vocabulary, tokenizer: Any, size: int) -> None:
     else:
         return  # other stop tokens: the caller's choice
     raise VocabularyError(
-        "the vocabulary is not the model's",
-        because=because,
+        "the vocabulary is not the model's", because=because,
         instead="Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)",
     )
 
@@ -143,8 +142,7 @@ def _tokenizer_of(model: Any) -> Any:
     name = getattr(model, "name_or_path", "") or getattr(model.config, "_name_or_path", "")
     if not name:
         raise VocabularyError(
-            "no tokenizer lies beside the model",
-            because="it was not loaded from a folder or a hub",
+            "no tokenizer lies beside the model", because="it was not loaded from a folder or a hub",
             instead="the tokenizer in its place",
         )
     from transformers import AutoTokenizer

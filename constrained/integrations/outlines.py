@@ -59,8 +59,7 @@ def _of_term(term: Any) -> Grammar:
     bounds = _bounds(term)
     if bounds is None:
         raise GrammarError(
-            f"no grammar for {type(term).__name__}",
-            because="it is a term of Outlines that is not known here",
+            f"no grammar for {type(term).__name__}", because="it is a term of Outlines that is not known here",
             instead="Grammar.from_lark",
         )
     return _of_term(term.term).repeat(*bounds)

@@ -92,9 +92,7 @@ def run(
     begun = not ray.is_initialized()
     if begun:
         ray.init(
-            num_cpus=max(actors + 1, os.cpu_count() or 1),
-            include_dashboard=False,
-            object_store_memory=_STORE,
+            num_cpus=max(actors + 1, os.cpu_count() or 1), include_dashboard=False, object_store_memory=_STORE,
             log_to_driver=False,
         )
     context = ray.data.DataContext.get_current()
@@ -104,11 +102,8 @@ def run(
         results = ray.data.from_items(
             [{"row": json.dumps(row)} for row in rows], override_num_blocks=max(1, -(-len(rows) // _BATCH))
         ).map_batches(
-            Worker,
-            fn_constructor_args=(make, list(arguments)),
-            batch_size=_BATCH,
-            compute=ray.data.ActorPoolStrategy(size=actors),
-            num_cpus=cpus,
+            Worker, fn_constructor_args=(make, list(arguments)), batch_size=_BATCH,
+            compute=ray.data.ActorPoolStrategy(size=actors), num_cpus=cpus,
         )
         for entry in results.iter_rows():
             yield json.loads(entry["result"])
@@ -157,8 +152,7 @@ def _done(path: Path, rows: Sequence[Row]) -> list[Row]:
             belongs = False
         if not belongs:
             raise ConstrainedError(
-                f"{path} holds other results",
-                where=f"line {len(done) + 1}",
+                f"{path} holds other results", where=f"line {len(done) + 1}",
                 because="it does not belong to that row of the input",
                 instead="another --out, or the input that it was begun with",
             )

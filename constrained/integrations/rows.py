@@ -90,8 +90,7 @@ def budgets_of(
     if len(listed) != len(constraints):
         raise ConstrainedError(
             f"{len(listed)} budgets for {len(constraints)} constraints",
-            because="max_new_tokens is one number, or one each",
-            instead="max_new_tokens=200",
+            because="max_new_tokens is one number, or one each", instead="max_new_tokens=200",
         )
     for constraint, budget in zip(constraints, listed):
         if constraint is not None:

@@ -63,8 +63,7 @@ def read_arguments(given: Mapping[str, Any] | None) -> dict[str, Any]:
         raise ConstrainedError(f"unknown argument {PREFIX}{unknown[0]:.100}", instead=f"one of: {names}")
     if asked and len(asked.keys() & set(KINDS)) != 1:
         raise ConstrainedError(
-            f"{len(asked.keys() & set(KINDS))} grammars in a request",
-            because="it has exactly one",
+            f"{len(asked.keys() & set(KINDS))} grammars in a request", because="it has exactly one",
             instead=f"one of: {names}",
         )
     budget_of(asked, None)

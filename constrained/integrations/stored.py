@@ -37,17 +37,8 @@ MOST_PARTS = 100_000
 _BOUNDS = ("kernel", "cache_bytes", "max_configurations", "max_work", "deadline", "cancelled")
 # What `ChatFormat.grammar` names its content by, in this order.
 _FORMAT_ARGUMENTS = (
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "max_calls",
-    "options",
-    "whitespace",
-    "property_order",
-    "closed",
-    "unsupported",
-    "formats",
-    "thinking",
+    "tools", "tool_choice", "parallel_tool_calls", "max_calls", "options", "whitespace", "property_order", "closed",
+    "unsupported", "formats", "thinking",
 )
 
 
@@ -60,9 +51,7 @@ def save(
     grammar = constraint.grammar
     parts = _parts(grammar)
     _compare(
-        grammar,
-        made(parts, formats),
-        "the grammar cannot be saved",
+        grammar, made(parts, formats), "the grammar cannot be saved",
         "it was changed after it was made, or made of files of its own",
     )
     content = {
@@ -133,8 +122,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
         ) from error
     if len(data) > MOST_BYTES:
         raise ConstrainedError(
-            "the file is too large for a constraint",
-            where=shown(path, 200),
+            "the file is too large for a constraint", where=shown(path, 200),
             because=f"the limit is {MOST_BYTES:,} bytes",
         )
     return data
@@ -168,9 +156,7 @@ _JSON = json.JSONDecoder(parse_constant=_no_constant)
 
 def _damaged(path: object, because: str) -> ConstrainedError:
     return ConstrainedError(
-        "not a saved constraint",
-        where=shown(path, 200),
-        because=because,
+        "not a saved constraint", where=shown(path, 200), because=because,
         instead="a file that Constraint.save has written",
     )
 
@@ -222,8 +208,7 @@ def _part(grammar: Grammar, places: Mapping[int, int]) -> list[Any]:
     elif kind == "format":
         if arguments[1] is None:
             raise GrammarError(
-                "the format's grammar cannot be saved",
-                because="its tools are not plain JSON, or too many",
+                "the format's grammar cannot be saved", because="its tools are not plain JSON, or too many",
                 instead="tools as dicts",
             )
         arguments = [arguments[0], dict(zip(_FORMAT_ARGUMENTS, values_of(arguments[1]), strict=True))]
@@ -282,10 +267,7 @@ def made(parts: list[Any], formats: Mapping[str, ChatFormat] | None = None) -> G
 
 def _lark(known: list[Grammar], text: str, start: str, specials: Any, declare: Any, define: Any) -> Grammar:
     return Grammar.from_lark(
-        text,
-        start,
-        specials,
-        declare,
+        text, start, specials, declare,
         None if define is None else {name: _at(known, at) for name, at in define.items()},
     )
 
@@ -319,14 +301,9 @@ def _at(known: list[Grammar], place: Any) -> Grammar:
 
 
 _MAKERS: dict[str, Callable[..., Grammar]] = {
-    "lark": _lark,
-    "schema": _schema,
-    "format": _format,
-    "regex": lambda _, pattern: Grammar.from_regex(pattern),
-    "notation": lambda _, *asked: Grammar._of_notation(*asked),
-    "choice": lambda _, texts: Grammar.choice(texts),
-    "text": lambda _, *asked: Grammar.text(*asked),
-    "quotes": lambda _, source: Grammar.substring_of(source),
+    "lark": _lark, "schema": _schema, "format": _format, "regex": lambda _, pattern: Grammar.from_regex(pattern),
+    "notation": lambda _, *asked: Grammar._of_notation(*asked), "choice": lambda _, texts: Grammar.choice(texts),
+    "text": lambda _, *asked: Grammar.text(*asked), "quotes": lambda _, source: Grammar.substring_of(source),
     "sequence": lambda known, first, second: _at(known, first) + _at(known, second),
     "either": lambda known, first, second: _at(known, first) | _at(known, second),
     "optional": lambda known, one: _at(known, one).optional(),
@@ -341,7 +318,6 @@ def _compare(grammar: Grammar, again: Grammar, what: str, because: str) -> None:
         grammar.narrowed,
     ):
         raise GrammarError(
-            what,
-            because=because,
+            what, because=because,
             instead="one Lark text, a schema, a shipped format; formats of your own: see `Constraint.load`",
         )

@@ -130,8 +130,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
             isinstance(prompt_length, bool) or not isinstance(prompt_length, int) or prompt_length < 0
         ):
             raise ConstrainedError(
-                f"prompt_length is {prompt_length!r:.50}",
-                because="it is a number of tokens",
+                f"prompt_length is {prompt_length!r:.50}", because="it is a number of tokens",
                 instead="input_ids.shape[1]",
             )
         self.constraints, self.prompt_length, self.max_new_tokens = _listed(constraints), prompt_length, max_new_tokens
@@ -398,8 +397,7 @@ def _drafting(input_ids: torch.Tensor, logits_processor: LogitsProcessorList, ca
         )
     if len(input_ids) != 1:
         raise ConstrainedError(
-            "drafts are for one sequence",
-            because=f"the batch has {len(input_ids)}",
+            "drafts are for one sequence", because=f"the batch has {len(input_ids)}",
             instead="generate without custom_generate",
         )
     needed = (GenerationMixin, "_sample"), (GenerationMixin, "_prefill"), (Cache, "is_croppable")
@@ -411,8 +409,7 @@ def _drafting(input_ids: torch.Tensor, logits_processor: LogitsProcessorList, ca
         )
     if not getattr(cache, "is_croppable", False):
         raise ConstrainedError(
-            "drafts need a cache from which tokens can be cut",
-            because=f"it is {type(cache).__name__}",
+            "drafts need a cache from which tokens can be cut", because=f"it is {type(cache).__name__}",
             instead="a dynamic cache, or generate without custom_generate",
         )
     return processor
@@ -681,8 +678,7 @@ class EventStreamer(BaseStreamer):  # type: ignore[misc]  # a host's class
         """
         if value.dim() > 1 and len(value) > 1:
             raise ConstrainedError(
-                "a streamer is for one sequence",
-                because=f"the batch has {len(value)}",
+                "a streamer is for one sequence", because=f"the batch has {len(value)}",
                 instead="one generation for each prompt",
             )
         if self._parser is None:

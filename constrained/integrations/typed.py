@@ -303,8 +303,7 @@ def _reader(kind: Any) -> Callable[[str], Any]:
         from pydantic import PydanticUserError, TypeAdapter, ValidationError
     except ImportError as error:
         raise ConstrainedError(
-            f"cannot make a {kind!r:.100}",
-            because="pydantic is not installed, which makes instances of types",
+            f"cannot make a {kind!r:.100}", because="pydantic is not installed, which makes instances of types",
             instead="pip install pydantic",
         ) from error
     try:
@@ -318,8 +317,7 @@ def _reader(kind: Any) -> Callable[[str], Any]:
         except ValidationError as error:
             first = error.errors()[0]
             raise ConstrainedError(
-                f"the answer is no {kind!r:.100}",
-                where="#" + "".join(f"/{step}" for step in first["loc"]),
+                f"the answer is no {kind!r:.100}", where="#" + "".join(f"/{step}" for step in first["loc"]),
                 because=f"{first['msg']}, which its schema does not say",
                 instead="generate again, or say it in the type",
             ) from error
@@ -420,8 +418,7 @@ def _messages(prompt: Any) -> list[Any]:
     """Return a prompt that is no text.  Raises: ConstrainedError: it is no messages either."""
     if not isinstance(prompt, Sequence) or not all(isinstance(message, (Mapping, Message)) for message in prompt):
         raise ConstrainedError(
-            f"the prompt is {shown(prompt)}",
-            because="it is a text, or a list of messages",
+            f"the prompt is {shown(prompt)}", because="it is a text, or a list of messages",
             instead='"…" or [{"role": "user", "content": "…"}]; Constraint.generation_kwargs for batches',
         )
     return list(prompt)

@@ -259,8 +259,7 @@ class GrammarBackend(StructuredOutputBackend):  # type: ignore[misc]  # a host's
         kinds = {options.REGEX: "regex", options.CHOICE: "choice", options.GRAMMAR: "lark"}
         if request_type not in kinds:
             raise ConstrainedError(
-                f"cannot enforce {request_type}",
-                because="it is XGrammar's own notation",
+                f"cannot enforce {request_type}", because="it is XGrammar's own notation",
                 instead="the grammar as Lark, or a chat format",
             )
         return {kinds[request_type]: spec}

@@ -24,13 +24,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
+from constrained.records import dataclass
 from constrained.regex.algebra import complement, concat, intersect, literals, repeat
 from constrained.regex.expr import ANY_TEXT, Expr
 from constrained.work import spend

@@ -12,10 +12,10 @@ shapes each time, while a machine keeps track of a clause with one bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from constrained.records import dataclass
 from constrained.regex import NEVER, Expr
 
 if TYPE_CHECKING:

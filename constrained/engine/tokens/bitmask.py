@@ -42,8 +42,7 @@ def as_array(bitmask: Any) -> Any:
         return bitmask.numpy()
     except Exception as error:  # sparse, with a gradient, of a type that numpy lacks, or no tensor at all
         raise BitmaskError(
-            "a bitmask cannot be written in place",
-            because=f"its numpy() says: {shown(str(error), 200)}",
+            "a bitmask cannot be written in place", because=f"its numpy() says: {shown(str(error), 200)}",
             instead=_INSTEAD,
         ) from None
 
@@ -93,7 +92,6 @@ def misfit(bitmask: Any, row: int, words: int) -> BitmaskError:
     if isinstance(bitmask, np.ndarray) and not bitmask.flags.writeable:
         given = f"{given}, read-only"
     return BitmaskError(
-        "a bitmask does not fit",
-        because=f"it is {given}; row {shown(row)} with {words} words was to be written",
+        "a bitmask does not fit", because=f"it is {given}; row {shown(row)} with {words} words was to be written",
         instead=_INSTEAD,
     )

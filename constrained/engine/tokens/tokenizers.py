@@ -29,7 +29,6 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ import numpy as np
 
 from constrained.engine.tokens.trie import MOST_BYTES, cut
 from constrained.errors import VocabularyError, said_by, shown
+from constrained.records import dataclass, field, replace
 
 # ======================================================================================================================
 # tokenizer.json (Hugging Face `tokenizers`) → a table of token bytes.
@@ -415,8 +415,7 @@ def read_tiktoken(data: bytes, special: Mapping[str, int], where: str) -> TokenT
     names = dict(special) or {name: len(texts) + n for n, name in enumerate(_LLAMA.get(len(texts), tuple)())}
     if not names:
         raise VocabularyError(
-            "special tokens unknown",
-            where=where,
+            "special tokens unknown", where=where,
             because=f"a tiktoken file holds texts only; {len(texts)} is none of Llama's counts",
             instead='Vocabulary.from_tokenizer(path, special={"<|endoftext|>": 100257, …})',
         )
@@ -434,33 +433,11 @@ def _llama3() -> tuple[str, ...]:
 
 def _llama4() -> tuple[str, ...]:
     names = (
-        "begin_of_text",
-        "end_of_text",
-        "fim_prefix",
-        "fim_middle",
-        "fim_suffix",
-        "header_start",
-        "header_end",
-        "eom",
-        "eot",
-        "step",
-        *_reserved("text_post_train_", 0, 6),
-        "python_start",
-        "python_end",
-        "finetune_right_pad",
-        *_reserved("text_post_train_", 8, 69),
-        "image_start",
-        "image_end",
-        *_reserved("vision_", 0, 2),
-        "tile_x_separator",
-        "tile_y_separator",
-        *_reserved("vision_", 2, 6),
-        "image",
-        *_reserved("vision_", 6, 7),
-        "patch",
-        *_reserved("vision_", 7, 1048),
-        *_reserved("reasoning_", 0, 8),
-        "reasoning_thinking_start",
+        "begin_of_text", "end_of_text", "fim_prefix", "fim_middle", "fim_suffix", "header_start", "header_end", "eom",
+        "eot", "step", *_reserved("text_post_train_", 0, 6), "python_start", "python_end", "finetune_right_pad",
+        *_reserved("text_post_train_", 8, 69), "image_start", "image_end", *_reserved("vision_", 0, 2),
+        "tile_x_separator", "tile_y_separator", *_reserved("vision_", 2, 6), "image", *_reserved("vision_", 6, 7),
+        "patch", *_reserved("vision_", 7, 1048), *_reserved("reasoning_", 0, 8), "reasoning_thinking_start",
         "reasoning_thinking_end",
     )
     return tuple(f"<|{name}|>" for name in (*names, *_reserved("", 0, 2048 - len(names))))
@@ -552,10 +529,8 @@ def read_model_proto(data: bytes, where: str) -> tuple[list[tuple[str, int]], di
                 specs[tag] = dict(_fields(value))
     except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise VocabularyError(
-            "not a tokenizer file",
-            where=where,
-            because="it is no SentencePiece model: the protobuf message is damaged",
-            instead=_ACCEPTED,
+            "not a tokenizer file", where=where,
+            because="it is no SentencePiece model: the protobuf message is damaged", instead=_ACCEPTED,
         ) from error
     return pieces, specs[2], specs[3]
 
@@ -611,8 +586,7 @@ def load(tokenizer: Any, special: Mapping[str, int] | None = None) -> TokenTable
     """
     if special is not None and not isinstance(special, Mapping):
         raise VocabularyError(
-            f"not special tokens: {shown(special)}",
-            because="they come as name → id",
+            f"not special tokens: {shown(special)}", because="they come as name → id",
             instead='for instance {"<|eot_id|>": 128009}',
         )
     extra = dict(special or {})
@@ -809,9 +783,6 @@ def _read_sentencepiece(model: Any) -> TokenTable:
 
 
 _READERS: Mapping[str, Callable[[Any], TokenTable]] = {
-    "transformers": _read_transformers,
-    "tokenizers": _read_tokenizers,
-    "tiktoken": _read_tiktoken,
-    "mistral_common": _read_mistral,
-    "sentencepiece": _read_sentencepiece,
+    "transformers": _read_transformers, "tokenizers": _read_tokenizers, "tiktoken": _read_tiktoken,
+    "mistral_common": _read_mistral, "sentencepiece": _read_sentencepiece,
 }

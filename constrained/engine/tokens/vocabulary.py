@@ -20,7 +20,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +33,7 @@ from constrained.engine.memory.registry import Kernels
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.trie import COUNTS, Layout, TokenTrie, shapes
 from constrained.errors import ConstrainedError, Rejected, VocabularyError, said_by, shown
+from constrained.records import dataclass
 from constrained.work import spend
 
 # -- checks of arguments ----------------------------------------------------------------------------------------------
@@ -65,8 +65,7 @@ def check_tokens(tokens: Sequence[bytes | None]) -> None:
         )
     if b"" in tokens:
         raise VocabularyError(
-            "empty token",
-            where=f"token {tokens.index(b'')}",
+            "empty token", where=f"token {tokens.index(b'')}",
             because="a generation could repeat it for ever without a byte of progress",
             instead="None for ids that stand for no text",
         )
@@ -88,8 +87,7 @@ def checked_special(special: Mapping[str, int], tokens: Sequence[bytes | None]) 
     """Return the special tokens, id → name."""
     if not isinstance(special, Mapping):
         raise VocabularyError(
-            f"not special tokens: {kind(special)}",
-            because="they come as name → id",
+            f"not special tokens: {kind(special)}", because="they come as name → id",
             instead='for instance {"<|eot_id|>": 128009}',
         )
     names: dict[int, str] = {}
@@ -109,14 +107,12 @@ def checked_special(special: Mapping[str, int], tokens: Sequence[bytes | None]) 
             )
         if token in names:
             raise VocabularyError(
-                f"two special tokens with id {token}",
-                because=f"{names[token]!r} and {name!r} share it",
+                f"two special tokens with id {token}", because=f"{names[token]!r} and {name!r} share it",
                 instead="keep one name per id",
             )
         if token < len(tokens) and tokens[token] is not None:
             raise VocabularyError(
-                f"special token {name!r} is also text",
-                where=f"token {token}",
+                f"special token {name!r} is also text", where=f"token {token}",
                 because=f"the token list has {tokens[token]!r} there, so text could spell it",
                 instead=f"tokens[{token}] = None",
             )
@@ -128,15 +124,12 @@ def checked_size(size: int | None, least: int) -> int:
     if size is not None:
         if number(size) < 0:
             raise VocabularyError(
-                f"size is {shown(size)}",
-                because="it is a number of tokens",
-                instead="the width of the model's logits",
+                f"size is {shown(size)}", because="it is a number of tokens", instead="the width of the model's logits",
             )
         size = number(size)
     if size is not None and size < least:
         raise VocabularyError(
-            f"size {size} is too small",
-            because=f"the tokenizer has ids up to {least - 1}",
+            f"size {size} is too small", because=f"the tokenizer has ids up to {least - 1}",
             instead="the width of the model's logits",
         )
     if size is not None and size > MOST:
@@ -174,8 +167,7 @@ def check_rest(notes: Iterable[str], encode: object) -> None:
         raise VocabularyError(f"not notes: {kind(notes)}", because="they come as a list", instead="[text, …]")
     if encode is not None and not callable(encode):
         raise VocabularyError(
-            f"encode is {kind(encode)}",
-            because="it is a function from a text to its token ids",
+            f"encode is {kind(encode)}", because="it is a function from a text to its token ids",
             instead="tokenizer.encode, for instance",
         )
 
@@ -257,9 +249,7 @@ def read(path: str | os.PathLike[str]) -> SavedTable:
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, VocabularyError):
             raise
-        raise VocabularyError(
-            "cannot read the vocabulary", where=shown(path, 200), because=said_by(error)
-        ) from error
+        raise VocabularyError("cannot read the vocabulary", where=shown(path, 200), because=said_by(error)) from error
     return _checked(path, header, arrays)
 
 
@@ -335,9 +325,7 @@ def _checked(path: object, header: Mapping[str, Any], arrays: dict[str, npt.NDAr
 
 def _refuse(path: object, because: str) -> NoReturn:
     raise VocabularyError(
-        "not a saved vocabulary",
-        where=shown(path, 200),
-        because=because,
+        "not a saved vocabulary", where=shown(path, 200), because=because,
         instead="a file that Vocabulary.save has written",
     )
 
@@ -406,23 +394,12 @@ class Vocabulary:
         tokens, layout = table.tokens, table.layout
         texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
         self.__dict__.update(
-            tokens=tokens,
-            special=MappingProxyType({name: token for token, name in table.names.items()}),
-            names=MappingProxyType(dict(table.names)),
-            stop=table.stop,
-            size=len(tokens),
-            used=max([texts, *(token + 1 for token in (*table.names, *table.stop))]),
-            words=-(-len(tokens) // 32),
-            longest=layout.longest,
-            dummy_prefix=table.dummy_prefix,
-            notes=table.notes,
-            _encode=encode,
-            kernels=Kernels(),
-            layout=layout,
-            trie=layout.trie,
-            spelled=(layout.starts, layout.data),
-            characters=layout.characters,
-            by_characters=(layout.fewest_first, layout.with_at_most),
+            tokens=tokens, special=MappingProxyType({name: token for token, name in table.names.items()}),
+            names=MappingProxyType(dict(table.names)), stop=table.stop, size=len(tokens),
+            used=max([texts, *(token + 1 for token in (*table.names, *table.stop))]), words=-(-len(tokens) // 32),
+            longest=layout.longest, dummy_prefix=table.dummy_prefix, notes=table.notes, _encode=encode,
+            kernels=Kernels(), layout=layout, trie=layout.trie, spelled=(layout.starts, layout.data),
+            characters=layout.characters, by_characters=(layout.fewest_first, layout.with_at_most),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from json.encoder import encode_basestring
@@ -48,10 +47,10 @@ from constrained.formats.binding.rules import (
     texts_in,
 )
 from constrained.formats.definition import ENTRY, Change, Definition, Member, Payload
-from constrained.formats.payload.quoted import sorted_properties
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
 from constrained.grammar.ir import Leading
 from constrained.machine import Language
+from constrained.records import dataclass, replace
 from constrained.regex import Expr
 from constrained.schema.by_content import Recent, content
 from constrained.schema.embedding import EmbeddedSchema, SchemaOptions, embed
@@ -139,9 +138,7 @@ def make_frame(generic: Grammar, definition: Definition, request: TurnRequest, w
     return Frame(rules, shapes, own_shapes, around, grammar, specials, tags, avoid, names, last)
 
 
-def grammar_of(
-    rules: Alternatives, generic: Grammar, definition: Definition, frame: Grammar | None = None
-) -> Grammar:
+def grammar_of(rules: Alternatives, generic: Grammar, definition: Definition, frame: Grammar | None = None) -> Grammar:
     """Return the rules as a grammar that counts only the special tokens it uses."""
     symbols = [symbol for sequences in rules.values() for sequence in sequences for symbol in sequence]
     used = {symbol.text for symbol in symbols if isinstance(symbol, Literal)}
@@ -422,13 +419,9 @@ def _response(request: TurnRequest, definition: Definition, writing: Writing) ->
 def _written(frame: Frame, definition: Definition, payload: Payload, writing: Writing) -> dict[str, Any]:
     """Return how arguments are written: parameters of `schema.embed`, all of them."""
     options: dict[str, Any] = {
-        "surface": "arguments" if payload.surface == "python" else payload.surface,
-        "spelling": "canonical",
-        **writing,
-        "whitespace": writing["whitespace"] or payload.whitespace,
-        "tags": frame.tags,
-        "quote": None if payload.quote is None else definition.tokens[payload.quote],
-        "avoid": frame.avoid,
+        "surface": "arguments" if payload.surface == "python" else payload.surface, "spelling": "canonical", **writing,
+        "whitespace": writing["whitespace"] or payload.whitespace, "tags": frame.tags,
+        "quote": None if payload.quote is None else definition.tokens[payload.quote], "avoid": frame.avoid,
     }
     SchemaOptions(**options)  # refuses unknown values now, also where no schema is compiled yet
     return options
@@ -500,8 +493,7 @@ def _calls(
     shape = terminal_of(rules, id_slot(rules))
     if shape is None:
         raise GrammarError(
-            f"calls of the format '{definition.title}' cannot have ids",
-            where="calls.ids",
+            f"calls of the format '{definition.title}' cannot have ids", where="calls.ids",
             because="no rule of its calls is an id and one terminal",
         )
     named: tuple[str, ...] | Language = tuple(sorted(names))
@@ -512,14 +504,7 @@ def _calls(
     else:
         machines = [machines[at] for at in sorted(range(len(names)), key=names.__getitem__)]
     return Calls(
-        template,
-        between,
-        named,
-        tuple(machines),
-        repeat.ids,
-        shape,
-        first,
-        request.calls,
+        template, between, named, tuple(machines), repeat.ids, shape, first, request.calls,
         frozenset(definition.tokens.values()) & specials,
     )
 
@@ -556,8 +541,26 @@ def spelled_names(
             because = "it holds a keyword of Python"
         if because:
             raise SchemaError(
-                f"tool {name!r} cannot be called in the format '{definition.title}'",
-                because=because,
+                f"tool {name!r} cannot be called in the format '{definition.title}'", because=because,
                 instead="rename the tool",
             )
     return spelled_by_name
+
+
+def sorted_properties(schema: Any) -> Any:
+    """Return a schema with its ``properties`` in the order of Jinja's ``dictsort``, which takes no account of case, at
+    any depth.
+    """
+    if isinstance(schema, list):
+        return [sorted_properties(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    ordered = {}
+    for key, value in schema.items():
+        if key in ("enum", "const", "default", "examples"):
+            ordered[key] = value
+        elif key == "properties" and isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+            ordered[key] = {name: sorted_properties(value[name]) for name in sorted(value, key=str.lower)}
+        else:
+            ordered[key] = sorted_properties(value)
+    return ordered

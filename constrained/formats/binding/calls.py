@@ -42,7 +42,6 @@ import hashlib
 import keyword
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -67,6 +66,7 @@ from constrained.machine import (
     Widened,
 )
 from constrained.once import once
+from constrained.records import dataclass, replace
 from constrained.regex import complement, intersect, is_empty, matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.by_content import content
@@ -371,8 +371,7 @@ def carried(
             kept[name] = False
             left_out.append(
                 Widened(
-                    _inside(pointer, name),
-                    "properties",
+                    _inside(pointer, name), "properties",
                     f"{tool}: the parameter {name!r} is left out, as the format cannot write its name: {because}",
                 )
             )
@@ -387,9 +386,7 @@ def _inside(pointer: str, name: object) -> str:
 
 
 _REASONS: dict[str, Callable[[str], str | None]] = {
-    "arguments": why_no_argument,
-    "tagged": why_no_tag,
-    "quoted": why_not_bare,
+    "arguments": why_no_argument, "tagged": why_no_tag, "quoted": why_not_bare,
 }
 
 
@@ -456,9 +453,7 @@ def _are_quoted(schema: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
 
 
 _WRITABLE: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]] = {
-    "arguments": _are_keywords,
-    "tagged": _are_tags,
-    "quoted": _are_quoted,
+    "arguments": _are_keywords, "tagged": _are_tags, "quoted": _are_quoted,
 }
 
 
@@ -528,14 +523,7 @@ class Calls:
         inner = [getattr(machine, "fingerprint", None) or machine.to_lark("value") for machine in self.machines]
         names = self.names if isinstance(self.names, tuple) else "any"
         shown = (
-            self.call,
-            self.between,
-            names,
-            inner,
-            self.ids,
-            self.shape.source,
-            self.first,
-            self.most,
+            self.call, self.between, names, inner, self.ids, self.shape.source, self.first, self.most,
             sorted(self.specials),
         )
         return hashlib.sha256(repr(shown).encode()).hexdigest()

@@ -17,13 +17,13 @@ Tested in tests/test_choices.py, a row for each.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError, SchemaError, shown
 from constrained.formats.definition import Definition
 from constrained.formats.tools import Tool, read_tools
+from constrained.records import dataclass
 
 # -- the request -------------------------------------------------------------------------------------------------------
 
@@ -158,8 +158,7 @@ def _thinking(definition: Definition, reasoning: object, prompt: object) -> tupl
     if definition.reasoning is None or not definition.generates_thoughts:
         if reasoning in ("required", "prefilled"):
             raise GrammarError(
-                f"reasoning is {reasoning!r}",
-                because=f"the format '{definition.title}' has no thoughts",
+                f"reasoning is {reasoning!r}", because=f"the format '{definition.title}' has no thoughts",
                 instead="'none', or leave it out",
             )
         return "none", prompt
@@ -197,8 +196,7 @@ def _calls(definition: Definition, parallel: bool | None, max_calls: int | None)
         if parallel or (max_calls or 1) > 1:
             raise GrammarError(
                 f"the format '{definition.title}' cannot carry several calls in a turn",
-                because="its specification allows one",
-                instead="leave parallel_tool_calls and max_calls out",
+                because="its specification allows one", instead="leave parallel_tool_calls and max_calls out",
             )
         return None
     if parallel is False:
@@ -210,11 +208,7 @@ def _calls(definition: Definition, parallel: bool | None, max_calls: int | None)
 
 CHOICES = ("auto", "required", "none")
 _WORDS = {
-    "auto": "auto",
-    "required": "required",
-    "none": "none",
-    "any": "required",
-    "validated": "auto",
+    "auto": "auto", "required": "required", "none": "none", "any": "required", "validated": "auto",
     "mode_unspecified": "auto",
 }
 

@@ -290,8 +290,7 @@ def _left_of(symbol: Symbol, unit: str, specials: Collection[str]) -> Sequence |
 _ELEMENTS = {"elements": CONTAINERS, **{f"{kind}_elements": (kind,) for kind in CONTAINERS}}
 _SLOTS = {
     "value": KINDS, "text_value": ("string",), "json_value": tuple(kind for kind in KINDS if kind != "string"),
-    **{f"{kind}_value": (kind,) for kind in KINDS if kind != "string"},
-    **_ELEMENTS,
+    **{f"{kind}_value": (kind,) for kind in KINDS if kind != "string"}, **_ELEMENTS,
 }
 
 
@@ -393,7 +392,6 @@ def _text_of(rules: Alternatives) -> str:
 
 def _malformed(because: str, rule: str = "member") -> GrammarError:
     return GrammarError(
-        f"cannot read the rule '{rule}'",
-        because=f"it is no {rule} between tags: {because}",
+        f"cannot read the rule '{rule}'", because=f"it is no {rule} between tags: {because}",
         instead="see grammars/README.md",
     )

@@ -5,10 +5,5 @@ streams.  Every fault has its place, a reason and the JSON pointer of the value 
 evaluated.
 """
 
-from __future__ import annotations
-
-from constrained.formats.payload.json_text import JsonReader
-from constrained.formats.payload.python_text import KeywordsReader
-from constrained.formats.payload.value_reader import Fault, ValueReader
-
-__all__ = ["Fault", "JsonReader", "KeywordsReader", "ValueReader"]
+# The rules of a text that holds elements, and whether they are an object's or an array's, where the tag says it.
+ELEMENTS = {"elements": None, "object_elements": "object", "array_elements": "array"}

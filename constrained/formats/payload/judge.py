@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -28,6 +27,7 @@ from constrained.errors import ConstrainedError, LimitExceeded, SchemaError, Uns
 from constrained.formats.tools import Tool
 from constrained.grammar import Embedded, Grammar, Rule
 from constrained.once import once
+from constrained.records import dataclass
 from constrained.regex import matches, parse_ecma
 from constrained.schema import embed
 from constrained.schema.by_content import Recent, content
@@ -305,11 +305,7 @@ def _worded(arguments: Any, schema: Any, *, python: bool) -> Misfit | None:
     if not python and because.startswith(shown := repr(error.instance)):
         because = compact(error.instance) + because.removeprefix(shown)
     return Misfit(
-        _pointer(path),
-        keyword,
-        "#" + _pointer(map(str, error.absolute_schema_path)),
-        _short(because),
-        expected,
+        _pointer(path), keyword, "#" + _pointer(map(str, error.absolute_schema_path)), _short(because), expected,
         unknown,
     )
 

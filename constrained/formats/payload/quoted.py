@@ -12,7 +12,6 @@ Tested by tests/test_tagged.py: writing and reading are inverse; cut anywhere, w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -23,25 +22,6 @@ from constrained.work import spend
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _CHARGED = 64  # parts of a text that are charged at once
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-
-
-def sorted_properties(schema: Any) -> Any:
-    """Return a schema with its ``properties`` in the order of Jinja's ``dictsort``, which takes no account of case, at
-    any depth.
-    """
-    if isinstance(schema, list):
-        return [sorted_properties(part) for part in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    ordered = {}
-    for key, value in schema.items():
-        if key in ("enum", "const", "default", "examples"):
-            ordered[key] = value
-        elif key == "properties" and isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-            ordered[key] = {name: sorted_properties(value[name]) for name in sorted(value, key=str.lower)}
-        else:
-            ordered[key] = sorted_properties(value)
-    return ordered
 
 
 def read_quoted(

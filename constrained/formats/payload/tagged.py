@@ -24,24 +24,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from constrained.formats.payload import ELEMENTS
 from constrained.formats.payload.json_text import JsonReader
 from constrained.formats.payload.judge import Allowed, allowed_by
 from constrained.formats.payload.python_text import KeywordsReader
 from constrained.formats.payload.value_reader import Fault
+from constrained.records import dataclass, field
 from constrained.schema.surfaces.tags import CONTAINERS
 from constrained.work import spend
+
+if TYPE_CHECKING:
+    from constrained.formats.definition import Elements
 
 # -- values ------------------------------------------------------------------------------------------------------------
 
 Pair = tuple[str, str, str, int]  # key, the rule that wrote the value, its text, its place
 
-# The rules of a text that holds elements, and whether they are an object's or an array's, where the tag says it.
-ELEMENTS = {"elements": None, "object_elements": "object", "array_elements": "array"}
 CROSSED = "crossed"  # in place of the rule: the tags of a member have different names, the text is the second
 _BLANKS = " \t\r\n"
 _WORDS = {"True": True, "False": False, "None": None}
@@ -205,19 +207,6 @@ _RULES = {"raw": "text_value", "json": "json_value", None: "value"}  # by the ty
 _KINDS = {"dict": "object", "list": "array"}
 
 
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """Expressions of an element's opening tag, with the groups ``name`` and ``type`` where it has them, and of its
-    closing tag.
-
-    `item`: the name of a list's elements, None where they have none.
-    """
-
-    open: str
-    close: str
-    item: str | None = None
-
-
 @dataclass(slots=True)
 class _Open:
     """An element that is open, what its tag says that it is, what it may be, where its text begins, and the pointer of
@@ -246,6 +235,7 @@ def read_elements(
     Raises: Fault: they are not closed in their order, or an object has one name twice.
 
     >>> from constrained.formats.payload.judge import ANYTHING
+    >>> from constrained.formats.definition import Elements
     >>> tags = Elements("<(?P<name>[a-z]+)>", "</(?P<name>[a-z]+)>", "item")
     >>> read_elements("<a>1</a><b><item>x</item></b>", tags, None, ANYTHING)
     {'a': 1, 'b': ['x']}
@@ -268,10 +258,8 @@ def read_elements(
             raise Fault(match.start(), "an element is closed that is not open", "an element", "")
         if "closed" in match.re.groupindex and match["closed"] != closed.name:
             raise Fault(
-                match.start(),
-                f"the element {closed.name!r} is closed by {match['closed']!r}",
-                f"the end of {closed.name!r}",
-                closed.pointer,
+                match.start(), f"the element {closed.name!r} is closed by {match['closed']!r}",
+                f"the end of {closed.name!r}", closed.pointer,
             )
         value = _value(closed, text[closed.at : match.start()], elements)
         openings[-1].children.append((closed.name, value))

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any, NamedTuple
 
+from constrained.records import dataclass
 from constrained.work import spend
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ _LEAST, _MOST = 1e-4, 1e16  # repr() writes numbers from here to there without a
 MOST_INT_DIGITS = 20_000  # longer integers are `Decimal`: to convert their base takes quadratic time
 
 
-@dataclass
+@dataclass()
 class Fault(Exception):
     """A text is not what a reader reads: the place in it, why, what could have come, and the pointer of the value it
     stands in.

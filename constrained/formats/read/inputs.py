@@ -10,12 +10,12 @@ import codecs
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import Rejected
 from constrained.formats.definition import Definition
+from constrained.records import dataclass
 
 Piece = tuple[str, bool]  # (text or name, whether it is a special token)
 
@@ -113,8 +113,7 @@ def bytes_of(token: int, vocabulary: Vocabulary, markers: Collection[str]) -> by
     """Return the text of an id, None for a special token."""
     if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary.size:
         raise Rejected(
-            "turn rejected",
-            because=f"{token!r} is not an id of the vocabulary",
+            "turn rejected", because=f"{token!r} is not an id of the vocabulary",
             instead=f"ids go from 0 to {vocabulary.size - 1}",
         )
     name = vocabulary.names.get(token)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -27,6 +26,7 @@ from constrained.errors import GrammarError
 from constrained.formats.payload.value_reader import Native
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.machine import Language
+from constrained.records import dataclass
 from constrained.work import spend
 
 # -- patterns ----------------------------------------------------------------------------------------------------------
@@ -295,9 +295,7 @@ def refuse_left_recursion(rules: Alternatives, start: str, natives: Collection[s
         if callee in on_path:
             cycle = " → ".join([*on_path[on_path.index(callee) :], callee])
             raise GrammarError(
-                "a format cannot be left-recursive",
-                where=f"rule '{callee}'",
-                because=cycle,
+                "a format cannot be left-recursive", where=f"rule '{callee}'", because=cycle,
                 instead="repeat with * or +",
             )
         if callee not in done:

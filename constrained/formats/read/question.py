@@ -7,7 +7,6 @@ change what can be read, so that a call of it is an error about tools and not an
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,13 +14,14 @@ from constrained.errors import GrammarError, shown
 from constrained.formats.binding.bind import under
 from constrained.formats.binding.rules import Alternatives, alternatives_of, beginning_of_members, prune, tags_of
 from constrained.formats.definition import ACCEPTED, Definition, Slots
-from constrained.formats.payload import JsonReader, KeywordsReader
-from constrained.formats.payload.json_text import whole_json
+from constrained.formats.payload.json_text import JsonReader, whole_json
+from constrained.formats.payload.python_text import KeywordsReader
 from constrained.formats.payload.tagged import Ends
 from constrained.formats.payload.value_reader import Native
 from constrained.formats.read.network import Network, build
 from constrained.formats.tools import Tool
 from constrained.grammar import Grammar, Ref
+from constrained.records import dataclass
 
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}

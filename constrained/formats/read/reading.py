@@ -24,7 +24,6 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +34,13 @@ from constrained.errors import ConstrainedError, GrammarError, Rejected, SchemaE
 from constrained.formats.binding.request import make_request, read_options
 from constrained.formats.definition import ENTRY, Definition, Sign
 from constrained.formats.message import Message, Repair, ToolCall
-from constrained.formats.payload import Fault, JsonReader, KeywordsReader
+from constrained.formats.payload import ELEMENTS
+from constrained.formats.payload.json_text import JsonReader
 from constrained.formats.payload.judge import Judge, Misfit, allowed_by
+from constrained.formats.payload.python_text import KeywordsReader
 from constrained.formats.payload.quoted import read_quoted
-from constrained.formats.payload.tagged import ELEMENTS, arguments_of, json_of, meant_as_json, read_elements
+from constrained.formats.payload.tagged import arguments_of, json_of, meant_as_json, read_elements
+from constrained.formats.payload.value_reader import Fault
 from constrained.formats.read.assemble import Assembler, ReadCall, ReadMessage
 from constrained.formats.read.inputs import Turn, certain, split_ids, split_text, unpadded
 from constrained.formats.read.question import KINDS, Question, ask, offered
@@ -46,6 +48,7 @@ from constrained.formats.read.rejections import Wrong, diagnosed, rejected
 from constrained.formats.read.simulation import Simulation, Trail, marks_of
 from constrained.formats.tools import Tool, read_tools
 from constrained.grammar import Grammar, Ref, Rule
+from constrained.records import dataclass, field, replace
 from constrained.schema.by_content import content
 from constrained.work import MAX_WORK, metered, spend, working_on
 
@@ -202,11 +205,8 @@ def _names(text: str) -> frozenset[str] | None:
 
 
 _RULES: Mapping[str, _Rule] = {
-    "call_ids_differ": _ids_differ,
-    "calls_are_answered": _are_answered,
-    "results_answer_calls": _answer,
-    "results_in_order": _in_order,
-    "tools_are_listed": _are_listed,
+    "call_ids_differ": _ids_differ, "calls_are_answered": _are_answered, "results_answer_calls": _answer,
+    "results_in_order": _in_order, "tools_are_listed": _are_listed,
 }
 
 
@@ -397,11 +397,9 @@ def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any], me
     if payload is None or payload.quote is None:
         elements = None if payload is None else payload.elements
         return arguments_of(
-            call.pairs,
-            schema,
+            call.pairs, schema,
             None if elements is None else lambda text, kind, may: read_elements(text, elements, kind, may),
-            question.ends,
-            lambda place: message.repaired(place, "python_literal"),
+            question.ends, lambda place: message.repaired(place, "python_literal"),
         )
     try:
         return read_quoted(call.written, definition.tokens[payload.quote], partial=not call.complete)
@@ -457,18 +455,12 @@ def locate(text: str, start: int, surface: str, pointer: str, *, key: bool = Fal
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-def messages_of(messages: Iterable[ReadMessage], question: Question) -> list[Message]:
-    """Return what was read, as callers get it."""
+def messages_of(messages: list[ReadMessage], question: Question, told: Unsettled | None = None) -> list[Message]:
+    """Return what was read, as callers get it; told: the repairs of the first, where no rule named any."""
     return [
         Message(
-            m.content,
-            [call_of(call, question) for call in m.calls],
-            m.stop,
-            m.thoughts,
-            m.role,
-            m.name,
-            m.call_id,
-            told=tuple(sorted(m.repairs)),
+            m.content, [call_of(call, question) for call in m.calls], m.stop, m.thoughts, m.role, m.name, m.call_id,
+            told=tuple(sorted(m.repairs)) if told is None or m is not messages[0] else told,
         )
         for m in messages
     ]
@@ -575,14 +567,7 @@ _TOKEN_AT_END = re.compile(r"(<[|｜][^<>\s]{1,40}[|｜]>)\s*$")
 _PER_CHARACTER = 4  # units of work that a text brings with it: ten times what reading takes
 
 _GENERATING = (
-    "property_order",
-    "whitespace",
-    "unsupported",
-    "formats",
-    "reasoning",
-    "calls_before",
-    "marker_safe",
-    "preface",
+    "property_order", "whitespace", "unsupported", "formats", "reasoning", "calls_before", "marker_safe", "preface",
     "response_schema",
 )
 # options that formats have to be read by, and the value that asks for nothing where a format has none of the kind
@@ -592,9 +577,7 @@ _NEUTRAL = {"interpreter": True, "environment": True, "open_ended": False, "flag
 class Reader:
     """A format, a kind of text, tools and options, checked; reads any number of texts, of any threads."""
 
-    def __init__(
-        self, chat: ChatFormat, kind: str, tools: object, prompt: str | None, options: dict[str, Any]
-    ) -> None:
+    def __init__(self, chat: ChatFormat, kind: str, tools: object, prompt: str | None, options: dict[str, Any]) -> None:
         if prompt is not None and not isinstance(prompt, str):
             raise GrammarError(f"prompt is {shown(prompt)}", instead="a text of the turn, or None")
         self.chat, self.kind = chat, kind
@@ -678,13 +661,10 @@ class Reader:
             raise self._rejected(reading.wrong, prompt.text, turn.text, all_errors=all_errors)
         if prompt is not self.prompt:
             reading.messages[0].repaired(0, BEGUN_AGAIN)
-        messages = messages_of(reading.messages, self.question)
         if self._again:
-            thoughts = {kind: said for kind, said in messages[0].thoughts.items() if said}
-            messages[0] = replace(messages[0], thoughts=thoughts)
-        if self.kind == "assistant_turn" and not strict and not partial and not messages[0].told:
-            messages[0] = replace(messages[0], told=Unsettled(self, given))
-        return messages
+            reading.messages[0].thoughts = {kind: said for kind, said in reading.messages[0].thoughts.items() if said}
+        is_open = self.kind == "assistant_turn" and not strict and not partial and not reading.messages[0].repairs
+        return messages_of(reading.messages, self.question, Unsettled(self, given) if is_open else None)
 
     def _read(self, prompt: Turn, turn: Turn, *, strict: bool, partial: bool, all_errors: bool) -> Reading:
         """Read a text behind a prompt; places count from the prompt's first character.  Unless all errors are asked

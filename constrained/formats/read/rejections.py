@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import islice
 
 from constrained.errors import Rejected
@@ -27,6 +26,7 @@ from constrained.formats.read.inputs import Turn
 from constrained.formats.read.network import Network, NodeKind
 from constrained.formats.read.question import BROKEN, Question
 from constrained.formats.read.simulation import Failure, Marked, Simulation, Thread, Trail, marks_of
+from constrained.records import dataclass, replace
 
 _LINE = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}
@@ -100,27 +100,14 @@ def _rejected(wrong: Wrong, place: tuple[int, int, int], shown: str, kind: str, 
     where += [f"call {wrong.call}"] if wrong.call is not None else []
     where += [f"arguments {wrong.pointer}"] if wrong.pointer else []
     rules = [
-        f"format {format_name}",
-        *([f"rule {wrong.rule}"] if wrong.rule else []),
+        f"format {format_name}", *([f"rule {wrong.rule}"] if wrong.rule else []),
         *([f"schema {wrong.schema_pointer}"] if wrong.schema_pointer else []),
     ]
     return Rejected(
-        f"{_NOUNS[kind]} rejected",
-        where=", ".join(where),
-        because=f"{wrong.because} ({', '.join(rules)})",
-        instead=f"expected: {wrong.expected}" if wrong.expected else None,
-        position=position,
-        expected=wrong.expected,
-        shown=shown,
-        layer=wrong.layer,
-        line=line,
-        column=column,
-        message=wrong.message,
-        call=wrong.call,
-        pointer=wrong.pointer,
-        rule=wrong.rule,
-        keyword=wrong.keyword,
-        schema_pointer=wrong.schema_pointer,
+        f"{_NOUNS[kind]} rejected", where=", ".join(where), because=f"{wrong.because} ({', '.join(rules)})",
+        instead=f"expected: {wrong.expected}" if wrong.expected else None, position=position, expected=wrong.expected,
+        shown=shown, layer=wrong.layer, line=line, column=column, message=wrong.message, call=wrong.call,
+        pointer=wrong.pointer, rule=wrong.rule, keyword=wrong.keyword, schema_pointer=wrong.schema_pointer,
     )
 
 

@@ -61,7 +61,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -88,6 +87,7 @@ from constrained.grammar.lark.small_alphabet import (
     free_row,
 )
 from constrained.machine import Language, Outline
+from constrained.records import dataclass, field, replace
 from constrained.regex import ANY_TEXT, NEVER, Expr, concat, intersect, is_empty, literal, parse_python
 from constrained.regex.algebra import joined, lazy
 from constrained.regex.assertions import PlainPart, build, has_ahead, may_look_left, seq

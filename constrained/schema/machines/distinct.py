@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 # it: what may be written by an escape counts as written.
 # ======================================================================================================================
 
-_PLAIN = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")  # characters that are written as themselves or by their numbers
+_PLAIN = re.compile(r"[^\x00-/:-@\[-`{-\x7f]+")  # characters that are written as themselves or by their numbers
 _BY_NUMBER = re.compile(r"\\[uUxXN0-7]|&#")
 # whole texts in quotes without escapes, and whether they are keys; also some of what only looks like one, as a text may
 # end with a quote

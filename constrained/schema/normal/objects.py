@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from constrained import regex
 from constrained.caches import cached
 from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.records import dataclass, field, replace
 from constrained.regex import ANY_TEXT, NEVER, Expr
 from constrained.schema.reading.check import MOST_COUNTED
 from constrained.schema.reading.document import NOTHING, Node, both, denials, keyword_of, located

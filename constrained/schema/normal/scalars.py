@@ -6,11 +6,11 @@ of them say together (a length and a pattern, a minimum and a multiple) becomes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from constrained.records import dataclass, field
 from constrained.schema.number_sets import (
     ALL_NUMBERS,
     FRACTIONAL,

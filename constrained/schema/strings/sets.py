@@ -8,10 +8,10 @@ exact.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 
 from constrained import regex
 from constrained.caches import cached
+from constrained.records import dataclass, field
 from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
 from constrained.work import frozen_in_turns, spend
 
