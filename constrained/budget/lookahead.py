@@ -8,6 +8,7 @@ against stepping every token by itself.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ from constrained.machine import Dispatch, Language, LiteralSet, State, Text
 from constrained.records import dataclass, replace
 from constrained.regex import Expr, repeat
 from constrained.regex.markers import Guarded
-from constrained.work import spend
+from constrained.work import sorted_in_turns, spend
 
 try:
     from constrained.engine.tokens._tokens import Steps
@@ -100,7 +101,8 @@ class Lookahead(PlainKernel):
         self._spans: dict[State | TextAt, list[Span]] = {}  # see `_span`
         self._forgetful: dict[int, int] = {}
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
-        self._told: dict[Dispatch, set[str]] = {}
+        self._refused: dict[frozenset[str], list[str]] = {}  # in order
+        self._told: dict[Dispatch, tuple[list[str], list[str]]] = {}  # the texts told from others, see `_begins`
         self._some: dict[Dispatch, str] = {}
         self._others = sorted(vocabulary.names)  # special tokens
         self._loops: dict[tuple[int, Language], int] = {}  # by identity of the spelling, which is never dropped
@@ -238,24 +240,28 @@ class Lookahead(PlainKernel):
             if record not in told:
                 told[record] = _text_so_far(machine, record)
             text = told[record]
-            return after, quoting, record if text is None or text in self._beginnings(after) else FORGOTTEN
+            return after, quoting, record if text is None or self._begins(after, text) else FORGOTTEN
 
         return machine, self.changed(stack, place)
 
-    def _beginnings(self, after: Dispatch) -> set[str]:
-        """Return all beginnings of the texts that are refused, and of the first ones that a shortest way would write
+    def _begins(self, after: Dispatch, begun: str) -> bool:
+        """Say whether a text may become one that is refused, or one of the first that a shortest way would write
         instead, if it writes any.
         """
         known = self._told.get(after)
         if known is None:
-            texts = list(after.special)
+            texts = list[str]()
             for text in (self._callees[after], *(after.elsewhere or ())) if self._matters(after) else ():
                 if isinstance(text.language, LiteralSet):
                     texts += text.language.texts
                 else:
                     texts += self._ways.texts.candidates(text, after.special, MOST_CANDIDATES)
-            known = self._told[after] = {text[:length] for text in texts for length in range(len(text) + 1)}
-        return known
+            if after.special not in self._refused:
+                spend(len(after.special) >> 1)
+                self._refused[after.special] = sorted_in_turns(after.special)
+            known = self._told[after] = self._refused[after.special], sorted_in_turns(texts)
+        places = [(texts, bisect_left(texts, begun)) for texts in known]
+        return any(at < len(texts) and texts[at].startswith(begun) for texts, at in places)
 
     def some(self, after: Dispatch) -> str:
         """Return what stands for the texts that are forgotten before what follows them."""
@@ -278,11 +284,12 @@ class Lookahead(PlainKernel):
 
     def _stand_in(self, after: Dispatch, most: int) -> str:
         """Return the first text that is no candidate and not refused; `SOME` if none of so many is."""
-        beginnings, text = self._beginnings(after), self._callees[after]
+        text = self._callees[after]
         if isinstance(text.language, LiteralSet):
             return SOME
         texts = self._ways.texts.candidates(text, after.special, most)
-        return next((each for each in texts if each not in beginnings and after.after_text(each) is not None), SOME)
+        others = (each for each in texts if not self._begins(after, each) and after.after_text(each) is not None)
+        return next(others, SOME)
 
     def _push(self, callee: State, after: State | Dispatch, frame: Frame | None) -> Frame | None:
         if isinstance(after, Dispatch) and isinstance(callee, Text) and after.elsewhere is not None:

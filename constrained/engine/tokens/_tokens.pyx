@@ -173,6 +173,9 @@ cdef class Steps:
         try:
             fewest[count] = 0
             for at in range(count - 1, -1, -1):
+                if at and not at & 0xFFFF:  # a long text: others have a turn now and then
+                    with nogil:
+                        pass
                 fewest[at], node, end = NEVER, self.trie.roots[data[at]], at + 1
                 while node >= 0:
                     if nodes[node].first < nodes[node + 1].first and fewest[end] < fewest[at]:

@@ -775,12 +775,19 @@ class ObjectMachine:
             for number in range(len(self.cells)):
                 language = self._language(at, number)
                 if language is not None and any(self.other_options(at, number)):
-                    calls.append((Text(quoting, language), OtherKey(at, number, self.special | at.others)))
+                    calls.append((Text(quoting, language), OtherKey(at, number, self._refused(at))))
         return calls
 
     def _language(self, at: ObjectPosition, number: int) -> Expr | None:
         cell = self.cells[number]
-        return cell.language if cell.endless else without_dead_ends(cell.language, self.special | at.others)
+        return cell.language if cell.endless else without_dead_ends(cell.language, self._refused(at))
+
+    def _refused(self, at: ObjectPosition) -> frozenset[str]:
+        """Return the names, and the other keys that were written."""
+        if not at.others:
+            return self.special
+        spend(len(self.special) >> 6)
+        return self.special | at.others
 
     def tells_from(self, used: int) -> int | None:
         """Return how many bytes it takes to tell whether a key of a cell is one of those that are used; see
