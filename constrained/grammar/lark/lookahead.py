@@ -60,7 +60,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -712,8 +712,9 @@ class _Resolver:
         # whose ends depend on the ends of a rule
         self._askers: dict[tuple[str, Demand], dict[tuple[str, Demand], None]] = {}
         self._unsettled: dict[tuple[str, Demand], None] = {}
-        # ways past a symbol: a demand before it and one behind it
-        self._ways, self._ways_of = 0, dict[tuple[str, Demand], int]()
+        self._ways = 0  # past a symbol: a demand before it and one behind it
+        # of a rule: its ways, and for each alternative the demands that may be open at its places
+        self._along: dict[tuple[str, Demand], tuple[int, list[list[_Open]]]] = {}
         self._asker: tuple[str, Demand] | None = None
         self._terminals: dict[tuple[object, Demand], DemandAutomaton] = {}
         self._same: dict[_Key, _Key] = {}  # copies known to derive the same texts
@@ -784,16 +785,18 @@ class _Resolver:
                 instead = "shorter look-ahead, or terminals that begin with other characters"
                 raise LimitExceeded(what, because=f"the limit is {MAX_COPIES:,} copies", instead=instead)
             self._asker, size, ways = key, len(self._ends[key]), 0
+            along: list[list[_Open]] = []
             for sequence in self._rules[name]:
                 spend(1 + len(sequence))
-                here: Collection[Demand] = (demand,)
+                here: list[_Open] = [frozenset({demand})]
                 for symbol in sequence:
-                    each = [self.ends(symbol, one) for one in self._ordered(here)]
-                    here = each[0] if len(each) == 1 else frozenset().union(*each)
+                    each = [self.ends(symbol, one) for one in self._ordered(here[-1])]
+                    here.append(each[0] if len(each) == 1 else frozenset().union(*each))
                     ways += sum(map(len, each))
-                self._ends[key] = self._ends[key].union(here)
-            self._ways += ways - self._ways_of.get(key, 0)
-            self._ways_of[key] = ways
+                along.append(here)
+                self._ends[key] = self._ends[key].union(here[-1])
+            self._ways += ways - self._along.get(key, (0, along))[0]
+            self._along[key] = ways, along
             if self._most is not None and self._ways * _UNITS_A_WAY > self._most:
                 raise _Dear
             if len(self._ends[key]) > size:
@@ -825,9 +828,8 @@ class _Resolver:
                 # no demands in it, and all it uses keep their names
                 self.written[self._names[key]] = self._rules[name]  # type: ignore[assignment]
                 continue
-            variants = (
-                variant for sequence in self._rules[name] for variant in self._variants(name, sequence, demand, ends)
-            )
+            along = zip(self._rules[name], self._along[name, demand][1], strict=True)
+            variants = (variant for sequence, here in along for variant in self._variants(name, sequence, here, ends))
             self.written[self._names[key]] = tuple(dict.fromkeys(variants))
 
     def identify(self) -> bool:
@@ -865,18 +867,15 @@ class _Resolver:
         return len(self._same) > known
 
     def _variants(
-        self, name: str, sequence: tuple[Symbol | Demanding, ...], demand: Demand, ends: _Open
+        self, name: str, sequence: tuple[Symbol | Demanding, ...], here: list[_Open], ends: _Open
     ) -> list[Sequence]:
-        """Return an alternative of a rule under a demand.
+        """Return an alternative of a rule; `here`: which demands are open at its places.
 
         Where only one demand can be open, what stands before and behind is independent; each side that can be read in
         many ways is a rule, else the ways multiply.
         """
-        here = [{demand}]
         self._spend(4 + 4 * len(sequence))
-        for symbol in sequence:
-            here.append({end for one in self._ordered(here[-1]) for end in self.ends(symbol, one)})
-        here[-1] &= ends
+        here = [*here[:-1], here[-1] & ends]
         if not all(here):
             return []
         cuts = [0, *(at for at in range(1, len(sequence)) if len(here[at]) == 1), len(sequence)]
@@ -885,7 +884,7 @@ class _Resolver:
             (begin,) = here[at]
             if to == at + 1:  # as `_options` would find
                 self._spend(4)
-                options: tuple[Sequence, ...] = ((self._restricted(sequence[at], begin, frozenset(here[to])),),)
+                options: tuple[Sequence, ...] = ((self._restricted(sequence[at], begin, here[to]),),)
             else:
                 options = self._options(name, sequence[at:to], begin, here[at : to + 1])
             if len(cuts) > 2:
@@ -894,7 +893,7 @@ class _Resolver:
         return variants
 
     def _options(
-        self, name: str, sequence: tuple[Symbol | Demanding, ...], demand: Demand, here: list[set[Demand]]
+        self, name: str, sequence: tuple[Symbol | Demanding, ...], demand: Demand, here: list[_Open]
     ) -> tuple[Sequence, ...]:
         """Return the ways in which a part of an alternative is read; `here`: which demands are open at its places.
 
