@@ -820,7 +820,7 @@ cdef class Positions:
         """Set row[byte] = -1 (to be computed) for every byte that may continue; a superset."""
         cdef Position p = self.at[position]
         cdef Spelling* s = &self.spellings[p.spelling]
-        cdef int at
+        cdef int at, high, marked = 0   # up to there characters begin with a byte that the last range has marked
         if p.place in (UTF8, UTF8_ANY):
             memset(row + 0x80, 0xFF, 4 * 0x40)
         elif p.place == ESCAPE:
@@ -840,7 +840,11 @@ cdef class Positions:
                 if self.languages.at[p.language].first < 0:
                     self.languages.expand(p.language)
                 for at in range(self.languages.at[p.language].first, self.languages.at[p.language].last):
-                    mark_range(self.languages.edge_low.at[at], self.languages.edge_high.at[at], row)
+                    high = self.languages.edge_high.at[at]
+                    if high >= marked:
+                        mark_range(self.languages.edge_low.at[at], high, row)
+                        marked = 1 + (high if high < 0x80 else high | (0x3F if high < 0x800 else 0xFFF if high < 0x10000
+                                                                       else 0x3FFFF))
         return 0
 
     cdef void mark_literals(self, int language, int32_t* row) noexcept:
