@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from constrained.engine.plain import TextAt
+from constrained.engine.plain import BODY, ESCAPE, UTF8, TextAt, edges_of
 from constrained.errors import GrammarError, shown
 from constrained.grammar import Grammar
 from constrained.grammar.ir import Literal, Ref, Rule, Special
+from constrained.regex.markers import ESCAPED
 from constrained.work import metered, spend, working_on
 
 from .words import Letter, spelled
@@ -31,6 +32,7 @@ TRIES = 1000
 LONGEST = 24  # choices of a walk
 TEXT = (0, 0, 0)  # among ranges of bytes: one of a text
 LETTERS = range(0x20, 0x7F)
+HEX_DIGITS = b"0123456789abcdef"
 
 _kept: WeakKeyDictionary[CompiledGrammar, dict[Part, CompiledGrammar]] = WeakKeyDictionary()
 
@@ -150,6 +152,23 @@ def _stepped(
     if isinstance(chosen, str):
         return chosen, tracker.step_token(state, constraint.vocabulary.special[chosen]), len(choices) > 1
     spend(20)
-    tried = [rng.randint(*chosen)] if chosen != TEXT else [*rng.sample(LETTERS, 8), *rng.sample(range(256), 256)]
-    free = len(choices) > 1 or len(tried) > 1
+    texts = [machine for machine in machines if isinstance(machine, TextAt)]
+    tried = (rng.randint(*chosen),) if chosen != TEXT else _likely(rng.choice(texts), rng)
+    free = len(choices) > 1 or chosen == TEXT
     return next((byte, after, free) for byte in tried if (after := tracker.step_byte(state, byte)))
+
+
+def _likely(text: TextAt, rng: random.Random) -> Iterator[int]:
+    """Yield all bytes, in an order in which one comes early that goes on in a text, which not many may."""
+    if text.place == BODY:
+        yield from rng.sample(LETTERS, 8)
+        lows = [low for low, _, _ in edges_of(text.language) if low < ESCAPED]
+        firsts = {chr(low).encode(errors="surrogatepass")[0] for low in lows}
+        yield from rng.sample(sorted(firsts), min(len(firsts), 8))
+    elif text.place == UTF8:
+        yield from rng.sample(range(0x80, 0xC0), 0x40)
+    elif text.place == ESCAPE:
+        yield from rng.sample(text.spelling.letters, len(text.spelling.letters))
+    else:
+        yield from rng.sample(HEX_DIGITS, len(HEX_DIGITS))
+    yield from rng.sample(range(256), 256)

@@ -85,12 +85,11 @@ def table_of(texts: Mapping[int, bytes | None], special: Mapping[str, int], **re
     Raises: VocabularyError: an id that is negative or so large that the file must be wrong.
     """
     ids = [0, *texts, *special.values()]
-    if min(ids) < 0 or max(ids) >= _MOST:
-        raise VocabularyError(
-            f"token id {min(ids) if min(ids) < 0 else max(ids)} cannot be right",
-            because=f"ids are numbered from 0, and below {_MOST:,}",
-        )
-    tokens: list[bytes | None] = [None] * (1 + max(ids))
+    least, most = min(ids), max(ids)
+    if least < 0 or most >= _MOST:
+        because = f"ids are numbered from 0, and below {_MOST:,}"
+        raise VocabularyError(f"token id {least if least < 0 else most} cannot be right", because=because)
+    tokens: list[bytes | None] = [None] * (1 + most)
     for token, text in texts.items():
         tokens[token] = text or None
     for token in special.values():
