@@ -13,6 +13,7 @@ from constrained.schema.strings.sets import is_spelled
 
 cdef enum:
     MOST_DEEP = 8           # schemas in each other, of those that nobody has read
+    MOST_WIDE = 10_000      # properties of one of them: others have no turn meanwhile
 
 cdef frozenset _NOTES = NOTES, _TYPES = frozenset(TYPES)
 cdef tuple _PAIRS = (("minLength", "maxLength"), ("minItems", "maxItems"), ("minimum", "maximum"))
@@ -159,7 +160,7 @@ cdef bint _are_texts(values) except -1:
 
 
 cdef bint _are_properties(properties, int depth) except -1:
-    if type(properties) is not dict:
+    if type(properties) is not dict or len(<dict>properties) > MOST_WIDE:
         return False
     for name, part in (<dict>properties).items():
         if type(name) is not str or not surely_compilable(part, depth):
