@@ -30,6 +30,7 @@ import datetime
 import decimal
 import enum
 import ipaddress
+import json
 import pathlib
 import re
 import types
@@ -419,6 +420,10 @@ _KEYS: dict[str, Schema] = {
     "number": {"pattern": r"^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,10})?$"},
     "boolean": {"enum": ["false", "true"]},
 }
+_JSON_TEXTS = {
+    "null": "null", "boolean": "true|false", "integer": r"0|-?[1-9]\d{0,17}",
+    "number": r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,10})?", "string": r'"[^"\\\x00-\x1f]*"',
+}  # fmt: skip
 _NO_KEYS = frozenset({"none", "list", "tuple", "set", "frozenset", "dict"})  # of which no text is one
 _MOST_KEYS = 1000  # numbers that are listed
 _HOST = r"[a-z]{1,20}(?:-[a-z0-9]{1,20})?(?:\.[a-z]{2,10}){1,2}"
@@ -472,7 +477,7 @@ def _practical(generator: Any) -> Any:
 
     class Practical(generator):  # type: ignore[misc]  # pydantic's class
         def generate_inner(self, schema: Any) -> Schema:
-            found: Schema = super().generate_inner(schema)
+            found: Schema = _along_paths(super().generate_inner(schema), schema.get("fields", ()))
             decoded = " of str" if schema.get("schema", {}).get("type") == "str" else ""
             meant = _FORMATS.get(f"{found.get('format')}{decoded}")
             if meant is not None:
@@ -507,6 +512,11 @@ def _practical(generator: Any) -> Any:
         def timedelta_schema(self, schema: Any) -> Schema:
             return super().timedelta_schema(schema) if _SIDES.keys().isdisjoint(schema) else _seconds(schema)
 
+        def json_schema(self, schema: Any) -> Schema:
+            found: Schema = super().json_schema(schema)
+            written = _json_text(found.get("contentSchema", {}))
+            return found if written is None else {**_TEXT, "pattern": f"^(?:{written})$"}
+
         def complex_schema(self, schema: Any) -> Schema:
             return {**_TEXT, "pattern": f"^-?{_NUMBER}[+-]{_NUMBER}j$"}
 
@@ -516,6 +526,47 @@ def _practical(generator: Any) -> Any:
             return super().union_schema(schema)  # type: ignore[no-any-return]
 
     return Practical
+
+
+def _along_paths(found: Schema, fields: Any) -> Schema:
+    """Return a schema with fields whose only aliases are paths into other values, where pydantic looks for them."""
+    named = fields.items() if isinstance(fields, dict) else [(f["name"], f) for f in fields if isinstance(f, dict)]
+    for name, field in named:
+        paths = field.get("validation_alias")
+        paths = [paths] if isinstance(paths, list) and isinstance(paths[0], str) else paths
+        if not isinstance(paths, list) or any(len(path) == 1 for path in paths):
+            continue
+        properties, required = found["properties"], name in found.get("required", ())
+        part, (head, *path) = properties.pop(name), paths[0]
+        for step in reversed(path):
+            if isinstance(step, str):
+                part = {"type": "object", "properties": {step: part}, "required": [step] * required}
+            elif step < 0:  # from the end: as many items as it takes
+                part = {"type": "array", "prefixItems": [part], "minItems": -step, "maxItems": -step}
+            else:
+                part = {"type": "array", "prefixItems": [{}] * step + [part], "minItems": (step + 1) * required}
+        properties[head] = {"allOf": [properties[head], part]} if head in properties else part
+        found["required"] = [*dict.fromkeys([head if other == name else other for other in found.get("required", ())])]
+    return found
+
+
+def _json_text(schema: Schema) -> str | None:
+    """Return a pattern of JSON texts of a schema of plain values and lists of them; None: it says more.
+
+    >>> _json_text({"type": "array", "items": {"type": "boolean"}})
+    '\\\\[(?:(?:true|false)(?:, ?(?:true|false))*)?\\\\]'
+    """
+    if "enum" in schema or "const" in schema:
+        return "|".join(re.escape(json.dumps(value)) for value in schema.get("enum", [schema.get("const")]))
+    said = schema.keys() - {"title", "description", "default"}
+    if said == {"anyOf"}:
+        parts = [_json_text(part) for part in schema["anyOf"]]
+        return None if None in parts else "|".join(map(str, parts))
+    kind = str(schema.get("type"))
+    if kind == "array" and said == {"type", "items"}:
+        item = _json_text(schema["items"])
+        return None if item is None else rf"\[(?:(?:{item})(?:, ?(?:{item}))*)?\]"
+    return _JSON_TEXTS.get(kind) if said == {"type"} else None
 
 
 def _names(keys: Any, schema_of_key: Callable[[Any], Schema]) -> Schema | bool | None:

@@ -79,6 +79,11 @@ def test_what_pydantic_knows(tiny_tokenizer):
     pydantic = pytest.importorskip("pydantic")
     model = pydantic.create_model("Thing", n=(int, ...))
     bounded = pydantic.dataclasses.dataclass(type("Bounded", (), {"__annotations__": {"n": int}, "n": pydantic.Field(le=3)}))
+    paths = {"x": (int, ("a", "x")), "y": (str, ("a", "y", 1)), "z": (int, ("c", -1))}
+    fields = {
+        name: (kind, pydantic.Field(validation_alias=pydantic.AliasPath(*path))) for name, (kind, path) in paths.items()
+    }
+    far = pydantic.create_model("Far", **fields)
     held = {
         model: ('{"n": 1}', "{}"),
         bounded: ('{"n": 3}', '{"n": 4}'),
@@ -86,6 +91,9 @@ def test_what_pydantic_knows(tiny_tokenizer):
         pydantic.UUID4: ('"00000000-0000-4000-8000-000000000000"', '"00000000-0000-1000-8000-000000000000"'),
         pydantic.HttpUrl: ('"https://a.com/b"', '"ftp://a.com"'),
         pydantic.JsonValue: ("[1, null]", "x"),
+        pydantic.Json[list[int] | None]: ('"[1, 2]"', '"[a]"'),
+        pydantic.Json[typing.Literal["a-b", -1]]: (r'"\"a-b\""', '"a-b"'),
+        far: ('{"a": {"x": 1, "y": [0, "b"]}, "c": [5]}', '{"x": 1, "y": "b", "z": 5}'),
         typing.Annotated[int, pydantic.AfterValidator(abs)]: ("1", '"a"'),
     }
     for kind, (good, bad) in held.items():
