@@ -482,6 +482,9 @@ def _practical(generator: Any) -> Any:
             meant = _FORMATS.get(f"{found.get('format')}{decoded}")
             if meant is not None:
                 return {word: part for word, part in found.items() if word != "format"} | meant
+            written = _json_text(found.get("contentSchema", {}))
+            if written is not None:
+                return {**_TEXT, "pattern": f"^(?:{written})$"}
             names = _names(schema["keys_schema"], self.generate_inner) if "keys_schema" in schema else None
             return found if names is None else {**found, "propertyNames": names}
 
@@ -494,10 +497,9 @@ def _practical(generator: Any) -> Any:
             return _decimals(schema)
 
         def url_schema(self, schema: Any) -> Schema:
-            return _address(schema, super().url_schema(schema))
+            return _address(schema)
 
-        def multi_host_url_schema(self, schema: Any) -> Schema:
-            return _address(schema, super().multi_host_url_schema(schema))
+        multi_host_url_schema = url_schema
 
         def datetime_schema(self, schema: Any) -> Schema:
             naive = schema.get("tz_constraint") == "naive"
@@ -511,11 +513,6 @@ def _practical(generator: Any) -> Any:
 
         def timedelta_schema(self, schema: Any) -> Schema:
             return super().timedelta_schema(schema) if _SIDES.keys().isdisjoint(schema) else _seconds(schema)
-
-        def json_schema(self, schema: Any) -> Schema:
-            found: Schema = super().json_schema(schema)
-            written = _json_text(found.get("contentSchema", {}))
-            return found if written is None else {**_TEXT, "pattern": f"^(?:{written})$"}
 
         def complex_schema(self, schema: Any) -> Schema:
             return {**_TEXT, "pattern": f"^-?{_NUMBER}[+-]{_NUMBER}j$"}
@@ -671,9 +668,8 @@ def _decimals(schema: Any) -> Schema:
     return found
 
 
-def _address(schema: Any, found: Schema) -> Schema:
+def _address(schema: Any) -> Schema:
     """Return URLs of the schemes that a type takes, on a plain host."""
     schemes = "|".join(scheme.replace("+", r"\+") for scheme in schema.get("allowed_schemes") or ("https", "http"))
-    return {**_TEXT, "pattern": f"^(?:{schemes})://{_HOST}(?:/[A-Za-z0-9._-]{{1,40}})*/?$"} | {
-        word: found[word] for word in ("maxLength",) if word in found
-    }
+    longest = {"maxLength": schema["max_length"]} if schema.get("max_length") is not None else {}
+    return {**_TEXT, "pattern": f"^(?:{schemes})://{_HOST}(?:/[A-Za-z0-9._-]{{1,40}})*/?$", **longest}
