@@ -389,6 +389,7 @@ _BEGIN = "[A-Za-f][A-HQ-Xg-nw-z0-3]"
 BASE64_OF_ASCII = rf"^(?:{_BEGIN}[ABEFIJMNQRUVYZcdghklopstwx014589]{_B64})*(?:[A-Za-f][AQgw]==|{_BEGIN}[{_FOURTH}]=)?$"
 _NUMBER = r"\d{1,15}(?:\.\d{1,10})?"
 _SIZE = rf"^{_NUMBER} ?(?:[kmgtpe]?b|[kmgtpe]ib|[KMGTPE]i?B)$"  # pydantic's ByteSize, with a unit
+_REPLACED = frozenset({"format", "contentSchema", "contentMediaType"})
 # what pydantic means by formats of its own
 _FORMATS: dict[str, Schema] = {
     "ipvanyaddress": {"anyOf": [_IPV4, _IPV6]},
@@ -478,13 +479,12 @@ def _practical(generator: Any) -> Any:
     class Practical(generator):  # type: ignore[misc]  # pydantic's class
         def generate_inner(self, schema: Any) -> Schema:
             found: Schema = _along_paths(super().generate_inner(schema), schema.get("fields", ()))
+            written = _json_text(found.get("contentSchema", {}))
             decoded = " of str" if schema.get("schema", {}).get("type") == "str" else ""
             meant = _FORMATS.get(f"{found.get('format')}{decoded}")
+            meant = meant if written is None else {**_TEXT, "pattern": f"^(?:{written})$"}
             if meant is not None:
-                return {word: part for word, part in found.items() if word != "format"} | meant
-            written = _json_text(found.get("contentSchema", {}))
-            if written is not None:
-                return {**_TEXT, "pattern": f"^(?:{written})$"}
+                return {word: part for word, part in found.items() if word not in _REPLACED} | meant
             names = _names(schema["keys_schema"], self.generate_inner) if "keys_schema" in schema else None
             return found if names is None else {**found, "propertyNames": names}
 
