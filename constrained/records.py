@@ -18,6 +18,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 Made = TypeVar("Made")
 MISSING: Any = object()
+_DESCRIBED = ("__dataclass_fields__", "__dataclass_params__", "__signature__")
 
 
 class Field(dict[str, Any]):
@@ -81,8 +82,7 @@ def dataclass(
         if frozen and slots:
             added |= {"__getstate__": _state, "__setstate__": _restore}
         options: dict[str, Any] = {"frozen": frozen, "eq": eq, "repr": repr, "unsafe_hash": unsafe_hash}
-        for name in ("__dataclass_fields__", "__dataclass_params__", "__signature__"):
-            added[name] = _Description(name, options)
+        added |= {name: _Description(name, options) for name in _DESCRIBED} | {"__replace__": replace}
         kind._fields_of_record = parts
         added["__match_args__"] = tuple(_those(kind, "init"))
         for name in added.keys() - own.keys():
@@ -175,4 +175,6 @@ class _Description:
         parts = [(name, hints.get(name, "Any"), dataclasses.field(**part)) for name, part in fields(kind).items()]
         twin: Any = dataclasses.make_dataclass(kind.__name__, parts, **self.options)
         twin.__signature__ = inspect.signature(twin)
+        for name in _DESCRIBED:
+            setattr(kind, name, getattr(twin, name))
         return getattr(twin, self.name)
