@@ -315,7 +315,7 @@ def quoted(text: str) -> str:
     >>> print(quoted('say "\\"\n'))
     "say \"\\\"\n"
     """
-    return '"' + "".join("\\" + char if char in '"\\' else _visible(char) for char in text) + '"'
+    return '"' + _visible(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
 def slashed(pattern: str) -> str:
@@ -341,4 +341,6 @@ def slashed(pattern: str) -> str:
 
 
 def _visible(text: str) -> str:
+    if text.isprintable():
+        return text
     return "".join(_ESCAPED.get(char) or (char if char.isprintable() else f"\\U{ord(char):08x}") for char in text)

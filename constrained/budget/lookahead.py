@@ -138,7 +138,7 @@ class Lookahead(PlainKernel):
             if span[0] <= byte <= span[1]:
                 return span
         if isinstance(machine, TextAt):
-            spend(25)  # three steps and more
+            spend(50)  # three steps and more
             after = machine.step(byte)
             target = after and self._merged(after)
             low, high = _read_alike(machine, byte)
