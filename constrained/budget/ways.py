@@ -35,7 +35,7 @@ from constrained.machine import (
 )
 from constrained.records import dataclass, field
 from constrained.regex.markers import ESCAPED, Guarded
-from constrained.work import place, spend, spend_nearby
+from constrained.work import let_go, place, spend, spend_nearby
 
 # ======================================================================================================================
 # Characters in shortest ways: the one of a range that a reader would expect, in a spelling of fewest bytes.
@@ -391,27 +391,30 @@ class TextWays:
         ties, seen = count(), set[Hashable]()
         # What is left counts at least a byte a character, where the language knows how many characters it wants (A*).
         heap: list[tuple[int, Way, int, Language]] = [(0, "", next(ties), language)]
-        while heap:
-            _, way, _, at = heappop(heap)
-            if at in seen:
-                continue
-            seen.add(at)
-            spend_nearby(4)
-            if at.accepts:
-                return way
-            firsts: dict[Language, Way] = {}  # one of the characters that lead to each language will do
-            edges = at.edges()
-            spend_nearby(1 + len(edges) // 4)
-            for low, high, target in edges:
-                if target in seen or (low > 0x7F and len(firsts.get(target, "  ")) == 1):
-                    continue  # letters are 700 ranges that lead to one language
-                spend_nearby(6)
-                char = next(spelled(spelling, low, high, 1), None)
-                if char is not None:
-                    firsts[target] = min(firsts.get(target, char), char, key=order)
-            for target, char in firsts.items():
-                longer = way + char
-                heappush(heap, (len(longer) + getattr(target, "short", 0), longer, next(ties), target))
+        try:
+            while heap:
+                _, way, _, at = heappop(heap)
+                if at in seen:
+                    continue
+                seen.add(at)
+                spend_nearby(4)
+                if at.accepts:
+                    return way
+                firsts: dict[Language, Way] = {}  # one of the characters that lead to each language will do
+                edges = at.edges()
+                spend_nearby(1 + len(edges) // 4)
+                for low, high, target in edges:
+                    if target in seen or (low > 0x7F and len(firsts.get(target, "  ")) == 1):
+                        continue  # letters are 700 ranges that lead to one language
+                    spend_nearby(6)
+                    char = next(spelled(spelling, low, high, 1), None)
+                    if char is not None:
+                        firsts[target] = min(firsts.get(target, char), char, key=order)
+                for target, char in firsts.items():
+                    longer = way + char
+                    heappush(heap, (len(longer) + getattr(target, "short", 0), longer, next(ties), target))
+        finally:
+            let_go(heap, seen)
         raise LimitExceeded(
             "no way out is known", where=place(), because="the surface cannot write any text of the language"
         )
@@ -814,10 +817,7 @@ class _Search:
         try:
             return self._found(goal)
         finally:
-            while self._heap or self._seen:  # one by one, as others have no turn while a million is let go at once
-                del self._heap[-1:]
-                if self._seen:
-                    self._seen.pop()
+            let_go(self._heap, self._seen)
 
     def _found(self, goal: State) -> Way | None:
         self._add("", goal, goal, None, 0)
