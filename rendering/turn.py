@@ -274,21 +274,8 @@ def write_turn(
     for other in (stops - {message.stop} if message.stop in stops else set(), set[str]()):
         pieces = derive(rules, ENTRY, _TurnProgress(), partial(leaf, other), lambda said: said == whole)
         if pieces is not None:
-            written = [piece for derived in pieces for piece in derived]
-            if message.content and not generated and _runs_on(rules, message.content, written):
-                because = "readers would end its text earlier, at what its last characters and those behind them spell"
-                raise ConstrainedError(f"the format '{definition.title}' has no such turn", because=because)
-            return _joined(written, definition)
-    raise ConstrainedError(f"the format '{definition.title}' has no such turn", because=_reason(message, rules))
-
-
-def _runs_on(rules: Alternatives, content: str, pieces: list[Piece]) -> bool:
-    """Return whether a text and what stands behind it spell a marker before its place, as ``>`` and ``>>>`` do."""
-    at = next((at for at, piece in enumerate(pieces) if piece == (content, False)), len(pieces))
-    behind = "".join(text for text, _ in pieces[at + 1 :])[:_LONGEST_MARKER]
-    refused = (size for size in range(1, len(behind) + 1) if not fits(rules, "content", f"x{behind[:size]}"))
-    size = next(refused, 0)
-    return size > 0 and not fits(rules, "content", content + behind[: size - 1])
+            return _joined([piece for derived in pieces for piece in derived], definition)
+    raise ConstrainedError(f"the format '{definition.title}' has no such turn", because=_reason(message, rules, slots))
 
 
 def _joined(pieces: list[Piece], definition: Definition) -> str:
@@ -307,11 +294,14 @@ def _joined(pieces: list[Piece], definition: Definition) -> str:
     return "".join(text for text, _ in pieces)
 
 
-def _reason(message: Message, rules: Alternatives) -> str:
+def _reason(message: Message, rules: Alternatives, slots: Slots) -> str:
     if message.content and not fits(rules, "content", message.content):
         if may_be_json(message.content):
             return "its text begins as a call may, and is not JSON as a response_schema would have it generated"
         return f"its text {misread(rules, 'content', message.content)}"
+    contents = [rule for rule in rules if message.content and slots.meaning(rule) == "content"]
+    if not all(fits(rules, rule, message.content) for rule in contents):  # of a copy that stands before a marker
+        return "readers would end its text earlier, at what its last characters and those behind them spell"
     counts = ((len(message.thoughts), "thought"), (len(message.tool_calls), "call"))
     parts = [
         *(["text"] if message.content else []),

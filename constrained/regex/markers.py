@@ -23,17 +23,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
-from constrained.records import dataclass
 from constrained.regex.algebra import complement, concat, intersect, literals, repeat
 from constrained.regex.expr import ANY_TEXT, Expr
-from constrained.work import spend
 
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)|(.)", re.DOTALL)
 
@@ -49,18 +47,16 @@ class Markers:
     Invariant: no marker is a part of another.
     """
 
-    __slots__ = ("_beginnings", "_search", "_special", "_steps", "texts")
+    __slots__ = ("_search", "_special", "_steps", "texts")
 
     def __init__(self, texts: tuple[str, ...]) -> None:
         self.texts = texts
-        self._beginnings = [""]  # by state
-        known = {"": 0}
+        known = {"": 0}  # beginnings -> states
         for text in texts:
             for end in range(1, len(text)):
-                if text[:end] not in known:
-                    known[text[:end]] = len(self._beginnings)
-                    self._beginnings.append(text[:end])
-        self._steps: list[dict[int, int | None]] = [self._found(read, known) for read in self._beginnings]
+                known.setdefault(text[:end], len(known))
+        # after the characters that do not lead to 0; None: the character would complete a marker
+        self._steps: list[dict[int, int | None]] = [self._found(read, known) for read in known]
         self._special: dict[tuple[int, int], tuple[Ranges, Special]] = {}  # by id of the ranges, and state
         self._search = re.compile("|".join(map(re.escape, texts)) or "(?!)").search
 
@@ -73,10 +69,6 @@ class Markers:
                 None if any(end in self.texts for end in longer) else next(known[end] for end in longer if end in known)
             )
         return steps
-
-    def steps(self, state: int) -> dict[int, int | None]:
-        """Return the states after the characters that do not lead to 0; None: the character would complete a marker."""
-        return self._steps[state]
 
     def special(self, state: int, raw: Ranges) -> Special:
         """Return the characters of some ranges, those of a spelling, that do not lead to 0, with the states after
@@ -95,10 +87,6 @@ class Markers:
     def spelled_in(self, text: str) -> bool:
         """Say whether a marker stands in a text."""
         return self._search(text) is not None
-
-    def ending(self, ends: tuple[str, ...]) -> frozenset[int]:
-        """Return the states of texts that end with one of some beginnings of markers."""
-        return frozenset(state for state, read in enumerate(self._beginnings) if read.endswith(ends))
 
     def escaped(self, spelled: str, escape: Callable[[str], str]) -> str:
         r"""Return the spelling of a text, between its quotes, in which no marker stands; escapes in it begin with a
@@ -221,59 +209,6 @@ class Guarded(NamedTuple):
         """
         repeat = self.language.counted if isinstance(self.language, Expr) and not self.state else None
         return None if repeat is None else (Endless(repeat[0], self.markers, self.raw), repeat[1], repeat[2])
-
-
-@dataclass(frozen=True, slots=True)
-class Cleared:
-    """The texts of a language of finitely many states that hold no marker, and do not end with a beginning of one among
-    `ends`.
-
-    For languages that are no expressions, which `intersect` knows.  Invariant: some text is left.
-    """
-
-    language: Language
-    markers: Markers
-    ends: frozenset[int]  # states of the markers in which a text must not end
-    state: int = 0
-
-    @property
-    def accepts(self) -> bool:
-        return self.language.accepts and self.state not in self.ends
-
-    def edges(self) -> tuple[tuple[int, int, Cleared], ...]:
-        return tuple([(low, high, target) for low, high, target in self._steps() if _lives(target)])
-
-    def _steps(self) -> Iterator[tuple[int, int, Cleared]]:
-        special = sorted(self.markers.steps(self.state).items())
-        for low, high, target in self.language.edges():
-            plain = Cleared(target, self.markers, self.ends)
-            for point, state in special:
-                if low <= point <= high:
-                    if low < point:
-                        yield low, point - 1, plain
-                    if state is not None:
-                        yield point, point, Cleared(target, self.markers, self.ends, state)
-                    low = point + 1
-            if low <= high:
-                yield low, high, plain
-
-    def mask_key(self, horizon: int) -> Hashable:
-        return self
-
-
-@cached(4096)
-def _lives(language: Cleared) -> bool:
-    """Return whether a language has a text."""
-    seen, work = {language}, [language]
-    while work:
-        at = work.pop()
-        if at.accepts:
-            return True
-        spend(8)
-        new = {target for _, _, target in at._steps()} - seen
-        seen |= new
-        work += new
-    return False
 
 
 class Endless(NamedTuple):

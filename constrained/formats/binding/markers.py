@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import re
 
-from constrained.errors import GrammarError
 from constrained.formats.binding.rules import Alternatives, beginning_of_members, reached, texts_in
 from constrained.formats.definition import Definition
 from constrained.grammar import Pattern, Symbol
 from constrained.regex import Expr, complement, intersect, markers_of, parse_python, without
-from constrained.regex.markers import Cleared
 from constrained.schema.surfaces.tags import Tags
 
 TURN = ("answer", "calling", "calling_without_environment")
@@ -80,18 +78,8 @@ def marker_safe(rules: Alternatives, definition: Definition) -> Alternatives:
 def _without(symbol: Symbol, texts: tuple[str, ...], ends: tuple[str, ...], patterns: tuple[str, ...]) -> Symbol:
     if not isinstance(symbol, Pattern) or not texts:
         return symbol
+    assert isinstance(symbol.language, Expr), "a terminal of a Lark text"
     source = f"(?#without {' '.join(map(_comment, (*texts, *ends, *patterns)))}){symbol.source}"
-    if not isinstance(symbol.language, Expr):
-        if patterns:
-            raise GrammarError(
-                f"not_answers cannot be kept out of /{symbol.source}/",
-                because="what this pattern matches depends on the text behind it",
-                instead="a pattern with fewer or shorter look-aheads",
-            )
-        markers = markers_of(texts)
-        return Pattern(
-            Cleared(symbol.language, markers, markers.ending(ends) if ends else frozenset()), source, symbol.narrowed
-        )
     language = intersect(
         symbol.language, without(texts, ends), *(complement(parse_python(pattern)) for pattern in patterns)
     )

@@ -60,7 +60,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -86,7 +86,7 @@ from constrained.grammar.lark.small_alphabet import (
     cut_off,
     free_row,
 )
-from constrained.machine import Language, Outline
+from constrained.machine import Outline
 from constrained.records import dataclass, field, replace
 from constrained.regex import ANY_TEXT, NEVER, Expr, concat, intersect, is_empty, literal, parse_python
 from constrained.regex.algebra import joined, lazy
@@ -434,12 +434,12 @@ class DemandTable:
     """Rows of a terminal under a demand; characters that all rows read alike are one way.
 
     `accepts`: by row; `ways`: by way and row the next row, the language of the rest, or None; `ranges`: (low, high,
-    way), one object for all rows; `plain`: they are expressions; `digest`: a name, in which languages of rests are not
+    way), one object for all rows; `digest`: a name, in which languages of rests are not
     told apart.
     """
 
-    def __init__(self, rows: _Rests, alphabet: Alphabet, *, plain: bool) -> None:
-        self.plain, self.accepts = plain, tuple([accepts for accepts, _ in rows])
+    def __init__(self, rows: _Rests, alphabet: Alphabet) -> None:
+        self.accepts = tuple([accepts for accepts, _ in rows])
         columns = [tuple([row.get(point) for _, row in rows]) for point in alphabet.points]
         number = {column: way for way, column in enumerate(dict.fromkeys(columns))}
         self.ways, ways = tuple(number), [number[column] for column in columns]
@@ -448,14 +448,13 @@ class DemandTable:
         self._rests = tuple([to for column in number for to in column if isinstance(to, Expr)])
         shown = [["…" if isinstance(to, Expr) else to for to in column] for column in number]
         self.digest = hashlib.sha256(repr((self.accepts, self.ranges, shown)).encode()).hexdigest()[:16]
-        self._parts: dict[int, Language] = {}
+        self._parts: dict[int, Expr] = {}
         self._edges: dict[int, tuple[tuple[int, int, Any], ...]] = {}
 
-    def part(self, at: int) -> Language:
-        """Return the language of a row, always the same object."""
+    def part(self, at: int) -> Expr:
+        """Return the language of a row."""
         if at not in self._parts:
-            part = PartOfTerminal(self, at)
-            self._parts[at] = lazy(part) if self.plain else part
+            self._parts[at] = lazy(PartOfTerminal(self, at))
         return self._parts[at]
 
     def outline(self, at: int) -> Outline:
@@ -504,9 +503,6 @@ class PartOfTerminal:
 
     def edges(self) -> tuple[tuple[int, int, Any], ...]:
         return self.table.edges(self.at)
-
-    def mask_key(self, horizon: int) -> Hashable:
-        return self
 
     def __repr__(self) -> str:
         return f"<row {self.at} of {len(self.table.accepts)}>"
@@ -587,10 +583,10 @@ class DemandAutomaton:
             plain = preferred(symbol.source)
             if self._is_plain(rows):
                 # what looks at the text before it has all its ranges at each state, and is another object each time
-                language = DemandTable(rows, alphabet, plain=True).part(0) if plain.looks else plain
+                language = DemandTable(rows, alphabet).part(0) if plain.looks else plain
                 return Pattern(language, symbol.source, symbol.name if symbol.longest else None)
         narrowed = symbol.narrowed if isinstance(symbol, Pattern) else symbol.name if symbol.longest else None
-        table = DemandTable(rows, alphabet, plain=False)
+        table = DemandTable(rows, alphabet)
         # a comment in the source tells parts apart
         return Pattern(table.part(0), f"(?#{table.digest}){symbol.source}", narrowed)
 
