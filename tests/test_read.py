@@ -571,6 +571,14 @@ def test_a_stop_is_told_as_it_was_read(name, turn):
     assert "<|eom_id|>" not in chat.grammar().stops
 
 
+def test_a_stop_that_ends_a_call_is_told_as_it_was_read():
+    chat, turn = ChatFormat.load("gpt-oss"), '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}'
+    stream = chat.stream_parser()
+    stream.feed(turn)
+    assert not [event for event in stream.end() if type(event).__name__ == "Stopped"]
+    assert [chat.parse(turn + stop).stop for stop in ("<|call|>", "")] == ["<|call|>", None]
+
+
 @pytest.mark.parametrize(("name", "changes"), [
     ("internlm2", [('"name": "f",', '"name" "f",'), ('"name": "f",', '"name": "f",,'), ('"name"', "'name'"), ("\n]", "")]),
     ("internlm2-legacy", [('"name": "f",', '"name" "f",'), ("[\n    {", "{")]),

@@ -87,6 +87,16 @@ def marks_of(trail: Trail | bool | None, after: Trail | None = None) -> Iterator
         yield *trail.mark, trail.place, trail.data
 
 
+def _unread(trail: Trail | bool | None, token: str, end: int) -> Trail | bool | None:
+    """Return a trail without the mark of a token that was read behind the end of the text; others move there."""
+    if not isinstance(trail, Trail) or trail.place <= end:
+        return trail
+    parent = _unread(trail.parent, token, end)
+    if trail.data == token or isinstance(parent, bool):
+        return parent
+    return Trail(parent, trail.mark, end, trail.data, trail.depth - 1)
+
+
 def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
     """Return the marks that trails share which stand at a place, and how far they agree on what is open there: the
     place, or their next mark.
@@ -872,7 +882,7 @@ class Simulation:
             stopped.feed_token(token)
             trail = stopped.accepted()
             if trail is not False:
-                return trail.parent if isinstance(trail, Trail) and trail.data == token else trail
+                return _unread(trail, token, self.place)
         return False
 
     def alive(self) -> list[Thread]:
