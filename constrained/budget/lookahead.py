@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.budget.ways import Ways
+from constrained.caches import cached
 from constrained.engine.plain import (
     BODY,
     DEAD,
@@ -34,12 +35,12 @@ from constrained.engine.plain import (
     edges_of,
     frames,
 )
-from constrained.engine.spelling import Spelling, clip, decode, near
+from constrained.engine.spelling import SCALARS, Spelling, clip, decode, near
 from constrained.engine.tokens.trie import BITS, INSIDE, LEADS
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.machine import Dispatch, Language, LiteralSet, State, Text
 from constrained.records import dataclass, replace
-from constrained.regex import Expr, repeat
+from constrained.regex import ANY_TEXT, Expr, repeat
 from constrained.regex.markers import Guarded
 from constrained.work import sorted_in_turns, spend
 
@@ -138,13 +139,14 @@ class Lookahead(PlainKernel):
             if span[0] <= byte <= span[1]:
                 return span
         if isinstance(machine, TextAt):
-            spend(50)  # three steps and more
-            after = machine.step(byte)
-            target = after and self._merged(after)
-            low, high = _read_alike(machine, byte)
-            ends = [machine.step(each) for each in {low, high} - {byte}]
-            low, high = (byte, byte) if any((end and self._merged(end)) != target for end in ends) else (low, high)
-            around: Span = low, high, target
+            wide = byte >= 0x80 if machine.place == BODY else machine.place == UTF8
+            beyond = _beyond(machine.language) if wide else None
+            if beyond is not None:  # the texts of a spelling have these steps in common
+                low, high, after = _wide_span(replace(machine, language=ANY_TEXT), byte)
+                language = machine.language if after is not None and after.place == UTF8 else beyond
+                around: Span = low, high, after and replace(after, language=language)
+            else:
+                around = _text_span(machine, byte)
         else:
             edges = self._expand(machine).ranges
             low = max([edge[1] + 1 for edge in edges if edge[1] < byte], default=0)
@@ -172,18 +174,6 @@ class Lookahead(PlainKernel):
             + len(self._forgetful)
         )
 
-    def _merged(self, machine: TextAt, *, alone: bool = False) -> TextAt:
-        """Return a position that goes on alike: inside a character, which one it is matters only where some lead
-        elsewhere than others, or the first one is none.  alone: what cannot come here was forbidden by the mask.
-        """
-        if machine.place != UTF8:
-            return machine
-        other, read, width = replace(machine, value=_PLAIN[machine.left]), _characters(machine), 6 * machine.left
-        first, targets = machine.value << width, {target for _, _, target in read}
-        alike = read and read[0][0] == first and (alone or read[0][1] == first + (1 << width) - 1)
-        whole = [(other.value << width, (other.value + 1 << width) - 1, *targets)]
-        return other if alike and _characters(other) == whole else machine
-
     def _alone(self, machine: State | TextAt, stack: Frame | None) -> Config:
         """Return the only reading with what decides no way out left away: what this lets in, the mask has forbidden.
 
@@ -193,7 +183,7 @@ class Lookahead(PlainKernel):
             longer = _endless(machine.language)
             if longer is not None and not any(isinstance(frame.after, Dispatch) for frame in frames(stack)):
                 machine = replace(machine, language=longer)
-            machine = self._merged(machine, alone=True)
+            machine = _merged(machine, alone=True)
         return machine, stack
 
     def returning(self, state: int) -> int:
@@ -343,6 +333,41 @@ def _text_so_far(at: TextAt, record: bytes) -> str | None:
         record = record[: record.rindex(b"\\")]
     closing = bytes([at.spelling.closing]) if at.spelling.closing >= 0 else b""
     return decode(at.spelling.quoting, record + closing)
+
+
+def _merged(machine: TextAt, *, alone: bool = False) -> TextAt:
+    """Return a position that goes on alike: inside a character, which one it is matters only where some lead elsewhere
+    than others, or the first one is none.  alone: what cannot come here was forbidden by the mask.
+    """
+    if machine.place != UTF8:
+        return machine
+    other, read, width = replace(machine, value=_PLAIN[machine.left]), _characters(machine), 6 * machine.left
+    first, targets = machine.value << width, {target for _, _, target in read}
+    alike = read and read[0][0] == first and (alone or read[0][1] == first + (1 << width) - 1)
+    whole = [(other.value << width, (other.value + 1 << width) - 1, *targets)]
+    return other if alike and _characters(other) == whole else machine
+
+
+def _text_span(at: TextAt, byte: int) -> tuple[int, int, TextAt | None]:
+    """Return bytes around one that lead where it leads inside a text, and where."""
+    spend(50)  # three steps and more
+    after = at.step(byte)
+    target = after and _merged(after)
+    low, high = _read_alike(at, byte)
+    ends = [at.step(each) for each in {low, high} - {byte}]
+    return (byte, byte, target) if any((end and _merged(end)) != target for end in ends) else (low, high, target)
+
+
+_wide_span = cached(10_000)(_text_span)
+
+
+@cached(1_000)
+def _beyond(language: Language) -> Language | None:
+    """Return where all characters of several bytes lead, None where some lead elsewhere or nowhere."""
+    edges = edges_between(language, 0x80, 0x10FFFF)
+    several = [span for low, high, _ in edges for span in clip(SCALARS, low, high)]
+    whole = sum(high - low + 1 for low, high in several) == 0x110000 - 0x80 - 0x800
+    return edges[0][2] if whole and len({target for _, _, target in edges}) == 1 else None
 
 
 def _read_alike(at: TextAt, byte: int) -> tuple[int, int]:
