@@ -50,6 +50,7 @@ ANNOTATIONS = frozenset(
 _DRAFTS = (DRAFT_2020, DRAFT_2019, DRAFT_7, DRAFT_6, DRAFT_4)
 OF_OPENAPI = "one of OpenAPI's, and means what it means there, but that any text is a byte under profile='exact'"
 REQUIRED_ONLY = "required and not described, so it is allowed with any value"
+_OF_DRAFT_3 = frozenset({"divisibleBy", "disallow", "extends"})
 _CONTENTS = frozenset({"contentEncoding", "contentMediaType", "contentSchema"})
 _LIKE = 0.8  # how alike two words are
 _MOST_SAID = 10_000
@@ -104,7 +105,7 @@ def _about(word: str, dialect: Dialect) -> str | None:
         )
     if word in dialect.rules or word.lower().startswith("x-"):
         return None
-    others = [draft.name for draft in _DRAFTS if word in draft.rules]
+    others = ["draft3"] if word in _OF_DRAFT_3 else [draft.name for draft in _DRAFTS if word in draft.rules]
     if others:
         return f"a keyword of {others[0]}, nothing in {dialect.name}"
     near = _nearest(word)
