@@ -19,6 +19,7 @@ NOTED = {
         {"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [True]},
         ["#/prefixItems"],
     ),
+    "a keyword of draft 3": ({"type": "integer", "divisibleBy": 3}, ["#/divisibleBy"]),
     "an unknown format": ({"properties": {"a": {"type": "string", "format": "colour"}}}, ["#/properties/a/format"]),
     "nullable": ({"type": "string", "nullable": True}, ["#/nullable"]),
     "formats of OpenAPI, once": (
