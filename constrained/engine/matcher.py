@@ -167,7 +167,7 @@ class Matcher:
         try:
             return self._kernel.is_final(self._last[0]) or self._worked(self._ends_by_name)
         except Preempted:
-            return self._worked(self._ends_here, moved=True)
+            return self._worked(lambda: self._kernel.is_final(self._last[0]) or self._ends_by_name(), moved=True)
 
     def is_finished(self) -> bool:
         """Say whether a stop token has ended the sequence."""
@@ -423,9 +423,6 @@ class Matcher:
 
     def _stepped(self, token: int) -> int:
         return self._kernel.step_token(self._last[0], token)
-
-    def _ends_here(self) -> bool:
-        return self._kernel.is_final(self._last[0]) or self._ends_by_name()
 
     def _ends_by_name(self) -> bool:
         """Say whether a stop token that the grammar names completes a word."""

@@ -105,7 +105,8 @@ class SchemaOptions:
     def __post_init__(self) -> None:
         for name, values in _ALLOWED.items():
             value = getattr(self, name)
-            if name == "whitespace" and _is_layout(value) or isinstance(value, (str, int)) and value in values:
+            spelled_out = name == "whitespace" and isinstance(value, tuple) and len(value) == 3  # see `layout`
+            if spelled_out or isinstance(value, (str, int)) and value in values:
                 continue
             raise SchemaError(f"unknown {name} {shown(value)}", instead="one of: " + ", ".join(map(repr, values)))
         if type(self.max_whitespace) is not int or not 0 <= self.max_whitespace <= LONGEST_GAP:
@@ -201,11 +202,6 @@ def _check_documents(documents: object) -> None:
     if not isinstance(documents, Mapping):
         example = 'documents={"https://…": {…}}'
         raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
-
-
-def _is_layout(whitespace: Any) -> bool:
-    """Return whether white space is spelled out: comma, colon and indent, see `layout`."""
-    return isinstance(whitespace, tuple) and len(whitespace) == 3
 
 
 def _laid_out(whitespace: Any, separators: Sequence[str] | None, indent: int | None) -> Any:

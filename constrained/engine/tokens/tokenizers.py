@@ -254,15 +254,12 @@ def _steps(part: Any) -> list[Mapping[str, Any]]:
 
 def _notes(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what the encoder does to texts; it does not change what tokens mean."""
-    kinds = [step.get("type") for step in _steps(data.get("normalizer")) if not _writes_spaces(step)]
+    steps = [step for step in _steps(data.get("normalizer")) if step.get("content") != _MARK]  # a space
+    kinds = [step.get("type") for step in steps]
     changing: Iterable[str] = sorted({kind for kind in kinds if kind in _NORMALISES})
     return tuple(
         f"the encoder normalises text ({kind}): encoding what was decoded may give other tokens" for kind in changing
     )
-
-
-def _writes_spaces(step: Mapping[str, Any]) -> bool:
-    return step.get("type") == "Replace" and step.get("content") == _MARK
 
 
 # ======================================================================================================================

@@ -234,7 +234,8 @@ def wrong_of(attempt: Attempt, layer: str) -> Wrong:
         threads = threads if place == failure.place else tuple(attempt.read(place).alive())
         if failure.token is None and failure.fault is None and text[place] == "}":
             because = _missing(attempt, place) or because
-    threads = tuple(thread for thread in threads if not _is_broken(thread)) or threads
+    broken = BROKEN, ACCEPTED + BROKEN
+    threads = tuple([one for one in threads if not any(owner.startswith(broken) for owner in one.owners)]) or threads
     expected, rule = expected_by(threads)
     sofar = Assembler(question).take(marks_of(threads[0].trail if threads else None), text)
     message = len(sofar.messages) if sofar.messages else None
@@ -254,10 +255,6 @@ def _missing(attempt: Attempt, place: int) -> str | None:
     wanted = "" if further.simulation.failure is not None else expected_by(further.threads)[0]
     keys = [word[1:-1] for word in wanted.split(", ") if _KEY.fullmatch(word)]
     return f"the key {' or '.join(keys)} is missing" if keys else None
-
-
-def _is_broken(thread: Thread) -> bool:
-    return any(owner.removeprefix(ACCEPTED).startswith(BROKEN) for owner in thread.owners)
 
 
 def _refused_span(threads: tuple[Thread, ...], text: str, place: int) -> tuple[int, int]:

@@ -216,7 +216,7 @@ def shape(sketch: ArraySketch, node: Node, never: Never) -> ArrayShape | None:
 def shapes(sketch: ArraySketch, node: Node, never: Never) -> Iterator[ArrayShape]:
     """Yield the shapes of a sketch: of distinct items one for each way to meet the clauses, as these are counted."""
     made = shape(sketch, node, never)
-    clause = next(filter(_is_choice, made.clauses), None) if made is not None and made.unique else None
+    clause = next((part for part in made.clauses if len(part) > 1), None) if made and made.unique else None
     if made is None or clause is None or math.prod(map(len, made.clauses)) > _MOST_WAYS:
         yield from () if made is None else (made,)
         return
@@ -226,10 +226,6 @@ def shapes(sketch: ArraySketch, node: Node, never: Never) -> Iterator[ArrayShape
             made.prefix, made.rest, made.min, made.max, made.counts, (*others, frozenset((part,))), made.unique
         )
         yield from shapes(way, node, never)
-
-
-def _is_choice(clause: Clause) -> bool:
-    return len(clause) > 1
 
 
 def _shorten(work: ArraySketch, never: Never) -> None:

@@ -156,7 +156,8 @@ class _Listing:
             self.cut = True
             return None if len(values) >= self.limit else frozenset(values)
         shapes: list[ArrayShape | ObjectShape] = [*value.arrays, *value.objects]
-        for shape in sorted(shapes, key=_conditions):  # what is easily seen comes first
+        # what is easily seen comes first
+        for shape in sorted(shapes, key=lambda shape: len(shape.clauses) + len(getattr(shape, "counts", ()))):
             of_shape = self._arrays if isinstance(shape, ArrayShape) else self._objects
             if not self._add(values, of_shape(shape, depth - 1)):  # type: ignore[arg-type]
                 return None
@@ -310,10 +311,6 @@ def _different(columns: Sequence[Collection[object]]) -> Iterator[tuple[object, 
             column = numbered[id(columns[len(items)])]
             spend(1 + (len(column) >> 4))
             todo += [(*items, item) for item in column if item not in items]
-
-
-def _conditions(shape: ArrayShape | ObjectShape) -> int:
-    return len(shape.clauses) + (len(shape.counts) if isinstance(shape, ArrayShape) else 0)
 
 
 def _with_items(shape: ArrayShape, places: Sequence[int], item: Conj) -> ArrayShape:

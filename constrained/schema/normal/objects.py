@@ -631,7 +631,10 @@ def _open(
                 obligations.append(part)
         else:
             assert isinstance(part, HasOther)
-            if any(_reaches(part, cell) and not never(both(conj, part.value)) for cell, conj in cells):
+            keys = part.keys
+            reached = (conj for cell, conj in cells
+                       if keys is ANY_TEXT or keys is cell or not regex.is_empty(regex.intersect(cell, keys)))
+            if not all(never(both(conj, part.value)) for conj in reached):
                 obligations.append(part)
     return clause if len(obligations) == len(clause) else frozenset(obligations)
 
@@ -658,10 +661,6 @@ def _is_sure(
     if signed.positive or len(part.value) > 1 or type(schema) is not dict or schema.keys().isdisjoint(_CONSTANTS):
         return False
     return never(both(named[part.key], negation(part.value)))
-
-
-def _reaches(part: HasOther, cell: Expr) -> bool:
-    return part.keys is ANY_TEXT or part.keys is cell or not regex.is_empty(regex.intersect(cell, part.keys))
 
 
 def _impose(clause: Clause, named: dict[str, Conj], required: dict[str, None]) -> bool:

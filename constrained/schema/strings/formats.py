@@ -167,10 +167,6 @@ def _time() -> Expr:
     return _time_of_day("")
 
 
-def _date_time() -> Expr:
-    return concat(_date(), parse_python("[tT]"), _time())
-
-
 def _duration() -> Expr:
     """SPEC: RFC 3339 appendix A, in upper case as every example there."""
     second = "[0-9]+S"
@@ -301,22 +297,7 @@ def _uri_template() -> Expr:
     return parse_python(rf"(?:{literals_}|\{{[+#./;?&=,!@|]?{variable}(?:,{variable})*\}})*")
 
 
-def _uuid() -> Expr:
-    """SPEC: RFC 4122 §3; neither version nor variant is looked at."""
-    return parse_python("[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}")
-
-
 _POINTER = r"(?:/(?:[^~/]|~[01])*)*"
-
-
-def _json_pointer() -> Expr:
-    """SPEC: RFC 6901 §3."""
-    return parse_python(_POINTER, "s")
-
-
-def _relative_json_pointer() -> Expr:
-    """SPEC: draft-bhutton-relative-json-pointer §3, without the index manipulation of later drafts."""
-    return parse_python(f"(?:0|[1-9][0-9]*)(?:#|{_POINTER})", "s")
 
 
 _REGEX_DEPTH = 8
@@ -382,7 +363,7 @@ def _character_ranges(first: str, end: str) -> Expr:
 _FORMATS: dict[str, Callable[[], Expr]] = {
     "date": _date,
     "time": _time,
-    "date-time": _date_time,
+    "date-time": lambda: concat(_date(), parse_python("[tT]"), _time()),
     "duration": _duration,
     "email": _email,
     "idn-email": _idn_email,
@@ -394,9 +375,11 @@ _FORMATS: dict[str, Callable[[], Expr]] = {
     "iri": lambda: _resource(wide=True)[0],
     "iri-reference": lambda: _resource(wide=True)[1],
     "uri-template": _uri_template,
-    "uuid": _uuid,
-    "json-pointer": _json_pointer,
-    "relative-json-pointer": _relative_json_pointer,
+    # SPEC: RFC 4122 §3; neither version nor variant is looked at
+    "uuid": lambda: parse_python("[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"),
+    "json-pointer": lambda: parse_python(_POINTER, "s"),  # SPEC: RFC 6901 §3
+    # SPEC: draft-bhutton-relative-json-pointer §3, without the index manipulation of later drafts
+    "relative-json-pointer": lambda: parse_python(f"(?:0|[1-9][0-9]*)(?:#|{_POINTER})", "s"),
     "regex": _regex,
     "idn-hostname": _idn_hostname,
     "host-name": _hostname,

@@ -424,7 +424,8 @@ class Members:
         parts, losses = {conj: None}, list[tuple[Conj, str]]()
         left = list(parts)
         for part in left:
-            if part == NOTHING or (part != conj and not self._slot.elements and _of_one_type(part)):
+            typed = any(signed.positive and type(signed.node.schema.get("type")) is str for signed in part)
+            if part == NOTHING or (part != conj and not self._slot.elements and typed):
                 continue
             value = self.value(part)
             losses += [(part, because) for because in self._losses(value, members=part == conj)]
@@ -485,10 +486,6 @@ def _parts(shape: ObjectShape | ArrayShape) -> Iterator[Conj]:
         yield from (part for _, part in (*shape.named, *shape.cells))
     else:
         yield from (*shape.prefix, shape.rest)
-
-
-def _of_one_type(conj: Conj) -> bool:
-    return any(signed.positive and type(signed.node.schema.get("type")) is str for signed in conj)
 
 
 def _restricted(value: Value, kinds: set[str]) -> Value:
