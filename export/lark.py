@@ -22,7 +22,7 @@ from constrained.grammar.lark import MAX_LENGTH
 from constrained.grammar.lark.match_preference import preferred
 from constrained.grammar.lark.small_alphabet import MARK_POINT
 from constrained.machine import Language, Widened
-from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literals
+from constrained.regex import ANY_TEXT, char_class, complement, concat, intersect, is_empty, literals
 from constrained.regex.show import pattern_text
 from constrained.work import Budget, metered, spend, working_on
 
@@ -173,13 +173,12 @@ class _LarkWriter:
         language, sources = filled(pattern.language), [pattern.source]
         if pattern.language.accepts and pattern.source.endswith("*"):  # Lark has no terminals that can be empty
             sources.append(pattern.source[:-1] + "+")
-        if isinstance(language, Expr):
-            if language.literal_set is not None:  # Lark sorts the texts of a terminal: it finds all of them
-                return self._texts(language.literal_set.members())
-            sources += [pattern_text(language)] if language.plain else []
-            if not is_empty(intersect(language, self._spelled)):
-                language = intersect(language, complement(self._spelled))
-                sources = [_clear_of(self._tokens, source) for source in sources]
+        if language.literal_set is not None:  # Lark sorts the texts of a terminal: it finds all of them
+            return self._texts(language.literal_set.members())
+        sources += [pattern_text(language)] if language.plain else []
+        if not is_empty(intersect(language, self._spelled)):
+            language = intersect(language, complement(self._spelled))
+            sources = [_clear_of(self._tokens, source) for source in sources]
         if not language.edges():
             return ""
         for source in sources:

@@ -410,8 +410,7 @@ def _filled(
 def _terminal(rules: Alternatives, rule: str) -> Expr | None:
     """Return the language of a rule that is one terminal; None: it is none."""
     sequence = rules[rule][0] if rule in rules else ()
-    language = sequence[0].language if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None
-    return language if isinstance(language, Expr) else None
+    return sequence[0].language if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None
 
 
 def misread(rules: Alternatives, rule: str, text: str) -> str:

@@ -30,6 +30,7 @@ from constrained.engine.plain import DEAD, PlainKernel, successor
 from constrained.engine.tokens.vocabulary import checked_token, token_name
 from constrained.errors import ConstrainedError, Rejected, UnknownRule, shown
 from constrained.grammar import Embedded, Literal, Pattern, Ref, Special, Symbol
+from constrained.machine import Language
 from constrained.records import dataclass
 from constrained.work import metered, spend, working_on
 
@@ -264,7 +265,7 @@ class _Chart:
             yield from self._ends_of_machine(part, at)
 
     def _ends_of_pattern(self, part: Pattern, at: int) -> Iterator[int]:
-        language = part.language
+        language: Language = part.language
         while True:
             if language.accepts:
                 yield at

@@ -10,15 +10,12 @@ than Python's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from collections.abc import Sequence as Seq
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.ir import Literal, Pattern, Productions, Ref, Sequence, Symbol
-from constrained.machine import Language
-from constrained.records import dataclass
 from constrained.regex import ANY, Expr, concat, intersect, repeat, union
 from constrained.regex.expr import parts
 from constrained.work import spend
@@ -82,33 +79,14 @@ def has_word(symbol: Symbol) -> bool:
     return type(symbol) is not Pattern or symbol.language.accepts or bool(symbol.language.edges())
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """A language without the empty text, for languages that are no expressions."""
-
-    language: Language
-
-    @property
-    def accepts(self) -> bool:
-        return False
-
-    def edges(self) -> Seq[tuple[int, int, Language]]:
-        return self.language.edges()
-
-    def mask_key(self, horizon: int) -> Hashable:
-        return Filled, self.language.mask_key(horizon)
-
-
-def filled(language: Language) -> Language:
+def filled(language: Expr) -> Expr:
     """Return a language without the empty text."""
-    if not language.accepts:
-        return language
-    return intersect(language, repeat(ANY, 1, None)) if isinstance(language, Expr) else Filled(language)
+    return intersect(language, repeat(ANY, 1, None)) if language.accepts else language
 
 
 def expression(symbol: Symbol) -> Expr | None:
     """Return the language of a symbol that is an expression."""
-    return symbol.language if isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) else None
+    return symbol.language if isinstance(symbol, Pattern) else None
 
 
 def factored(exprs: Iterable[Expr]) -> Expr:

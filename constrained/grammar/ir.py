@@ -25,7 +25,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from constrained.errors import GrammarError, shown
-from constrained.machine import Language, State, Widened
+from constrained.machine import State, Widened
 from constrained.once import once
 from constrained.records import dataclass, field, replace
 from constrained.regex import Expr
@@ -76,7 +76,7 @@ class Pattern:
     sources mean equal languages.
     """
 
-    language: Language
+    language: Expr
     source: str
     # the name of the terminal, if it is read as its longest match only; see `lark.lookahead`
     narrowed: str | None = None
@@ -128,7 +128,7 @@ def is_heavy(symbol: Symbol) -> bool:
     """Say whether a symbol looks like much work."""
     if isinstance(symbol, Embedded):
         return bool(getattr(symbol.machine, "heavy", False))
-    return isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) and size(symbol.language) >= LARGE_PATTERN
+    return isinstance(symbol, Pattern) and size(symbol.language) >= LARGE_PATTERN
 
 
 def identity(symbol: Symbol) -> object:

@@ -51,7 +51,6 @@ from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, 
 from constrained.grammar.ir import Leading
 from constrained.machine import Language
 from constrained.records import dataclass, replace
-from constrained.regex import Expr
 from constrained.schema.by_content import Recent, content
 from constrained.schema.embedding import EmbeddedSchema, SchemaOptions, embed
 from constrained.schema.reading.notes import Note
@@ -178,7 +177,7 @@ def _keep_beginnings(rules: Alternatives) -> None:
     Some ten states each, and 0.1 ms to compute again where text must not spell the markers of a format.
     """
     for symbol in chain.from_iterable(chain.from_iterable(rules.values())):
-        if isinstance(symbol, Pattern) and isinstance(symbol.language, Expr):
+        if isinstance(symbol, Pattern):
             for state in (symbol.language, *(target for _, _, target in symbol.language.edges())):
                 state.edges_stay = True
 

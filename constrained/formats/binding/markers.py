@@ -17,7 +17,7 @@ import re
 from constrained.formats.binding.rules import Alternatives, beginning_of_members, reached, texts_in
 from constrained.formats.definition import Definition
 from constrained.grammar import Pattern, Symbol
-from constrained.regex import Expr, complement, intersect, markers_of, parse_python, without
+from constrained.regex import complement, intersect, markers_of, parse_python, without
 from constrained.schema.surfaces.tags import Tags
 
 TURN = ("answer", "calling", "calling_without_environment")
@@ -78,7 +78,6 @@ def marker_safe(rules: Alternatives, definition: Definition) -> Alternatives:
 def _without(symbol: Symbol, texts: tuple[str, ...], ends: tuple[str, ...], patterns: tuple[str, ...]) -> Symbol:
     if not isinstance(symbol, Pattern) or not texts:
         return symbol
-    assert isinstance(symbol.language, Expr), "a terminal of a Lark text"
     source = f"(?#without {' '.join(map(_comment, (*texts, *ends, *patterns)))}){symbol.source}"
     language = intersect(
         symbol.language, without(texts, ends), *(complement(parse_python(pattern)) for pattern in patterns)

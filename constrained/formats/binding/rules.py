@@ -36,7 +36,7 @@ from constrained.errors import GrammarError
 from constrained.formats.definition import Change, Definition
 from constrained.grammar import Embedded, Literal, Pattern, Ref, Rule, Special, Symbol
 from constrained.grammar.analysis import deriving, useful
-from constrained.regex import Expr, optional
+from constrained.regex import optional
 from constrained.schema.surfaces.tags import AGAIN, CONTAINERS, KINDS, Slot, Tags
 from constrained.work import metered, spend, working_on
 
@@ -63,7 +63,7 @@ def with_empty_terminals(rules: Alternatives) -> Alternatives:
         match sequences:
             case ((Ref(helper),),) if helper in rules:
                 match sorted(rules[helper], key=len):
-                    case [(), (Pattern(Expr() as language, source),)]:
+                    case [(), (Pattern(language, source),)]:
                         changed_rules[name] = ((Pattern(optional(language), f"(?:{source})?"),),)
     return changed_rules
 

@@ -379,7 +379,7 @@ def alphabet_of_symbols(symbols: Iterable[object]) -> Alphabet:
     for symbol in symbols:
         if isinstance(symbol, Demanding):
             ranges = _classes(symbol.pairs) if isinstance(symbol.pairs, Expr) else symbol.pairs.alphabet.ranges.values()
-        elif isinstance(symbol, Pattern) and isinstance(symbol.language, Expr):
+        elif isinstance(symbol, Pattern):
             ranges = _classes(symbol.language)
         else:
             continue
@@ -714,6 +714,7 @@ class _Resolver:
         self._asker: tuple[str, Demand] | None = None
         self._terminals: dict[tuple[object, Demand], DemandAutomaton] = {}
         self._same: dict[_Key, _Key] = {}  # copies known to derive the same texts
+        self._met: dict[tuple[str, Demand], bool] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -739,7 +740,7 @@ class _Resolver:
         if isinstance(symbol, (Literal, Special)):
             end = self.demands.after_text(demand, symbol.text if isinstance(symbol, Literal) else symbol.name)
             return frozenset() if end is None else frozenset({end})
-        if isinstance(symbol, Embedded) or (isinstance(symbol, Pattern) and not isinstance(symbol.language, Expr)):
+        if isinstance(symbol, Embedded):
             if demand is self.demands.every:
                 return self._free
             what, where = "a terminal looks ahead into another grammar", self._asker and f"rule '{self._asker[0]}'"
@@ -803,11 +804,26 @@ class _Resolver:
 
     def copy(self, name: str, demand: Demand, ends: _Open) -> str:
         """Return the name of the copy of a rule that begins with one demand and ends with any of some."""
+        if demand is not self.demands.every and self._meets(name, demand):
+            demand = self.demands.every
         key = self._same.get((name, demand, ends), (name, demand, ends))
         if key not in self._names:
             self._names[key] = self._fresh(name)
             self._pending.append(key)
         return self._names[key]
+
+    def _meets(self, name: str, demand: Demand) -> bool:
+        """Return whether a rule that makes no demands begins with texts that all meet one."""
+        key = name, demand
+        if key not in self._met:
+            firsts = [next(iter(sequence), None) for sequence in self._rules[name]]
+            self._met[key] = False  # of what begins with itself
+            self._met[key] = name in self._calm and all(
+                self._meets(first.rule, demand) if isinstance(first, Ref)
+                else isinstance(first, (Literal, Special)) and self.ends(first, demand) == self._free
+                for first in firsts
+            )
+        return self._met[key]
 
     def _fresh(self, name: str) -> str:
         number, fresh = 0, name
