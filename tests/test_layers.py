@@ -253,6 +253,15 @@ def test_using_the_engine_loads_no_host():
     assert not _loaded_after(f"import constrained; {names}") & {"torch", "transformers", "tokenizers", "typer", "rich"}
 
 
+def test_the_first_mask_of_a_format_waits_for_nothing_that_it_does_not_need():
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    made = f"chat = constrained.ChatFormat.load('hermes'); grammar = chat.grammar([{tool}])"
+    names = "{name: 256 + at for at, name in enumerate(chat.definition.tokens)}"
+    vocabulary = f"constrained.Vocabulary([bytes([byte]) for byte in range(256)], {names}, [256])"
+    loaded = _loaded_after(f"import constrained; {made}; constrained.compile(grammar, {vocabulary}).matcher().accepts(60)")
+    assert not loaded & {"inspect", "dataclasses", "jsonschema", "referencing", "lark", "html", "difflib"}
+
+
 def test_the_build_lists_every_package():
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))
     folders = {".".join(("constrained", *path.parent.relative_to(ROOT).parts)) for path in ROOT.rglob("__init__.py")}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from constrained.schema.reading.document import Node
 
 
-@dataclass(slots=True, eq=False, repr=False)  # a frozen one takes three times as long to make
+@dataclass(slots=True, eq=False, repr=False)  # a frozen one takes twice as long to make
 class SignedNode:
     """A subschema, which is its own node, or its negation; never changed.  Interned, so that equality is identity."""
 

@@ -45,7 +45,7 @@ from constrained.work import frozen_in_turns, sorted_in_turns, spend
 if TYPE_CHECKING:
     from constrained.schema.reading.document import Node
 
-@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes three times as long to make
+@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes twice as long to make
 class PropertyNames:
     """The keys in `names` or in one of the languages; with `outside`, all other keys."""
 

@@ -183,7 +183,7 @@ _KEYWORDS: dict[str, tuple[Group, Any]] = {
 NONE: Mapping[int, Conj] = MappingProxyType({})
 
 
-@dataclass(slots=True, eq=False)  # a frozen one takes three times as long to make
+@dataclass(slots=True, eq=False)  # a frozen one takes twice as long to make
 class SortedKeywords:
     """The keywords of one schema, sorted; never changed.  `scalars` are for numbers and strings; each entry is a
     function and the keyword's value.

@@ -51,7 +51,7 @@ _BITS_OF_KIND = {type(None): NULL, bool: BOOLEAN, int: INTEGER, str: STRING, lis
 BOTH_BOOLEANS = frozenset({False, True})
 
 
-@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes three times as long to make
+@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes twice as long to make
 class Scalars:
     """A set of scalar JSON values, closed under ``& | ~`` (the complement is within the scalars)."""
 

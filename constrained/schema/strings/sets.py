@@ -16,7 +16,7 @@ from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
 from constrained.work import frozen_in_turns, spend
 
 
-@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes three times as long to make
+@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes twice as long to make
 class Texts:
     """The texts of `only`, where that is given; else the texts of `language` that are not in `barred`.
 
