@@ -634,17 +634,17 @@ def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
     return (*left.args[1:], right) if left.kind == REPEAT and left.args[0] is ANY else None
 
 
-def length_bounded(expr: Expr) -> tuple[int, int, Expr] | None:
-    """Return (m, n, rest) if an intersection is one of ANY{m,n}, a bound on the length, and `rest`; else None."""
-    return length_bound(*expr.args) if len(expr.args) == 2 else _length_bounded(expr)
-
-
-@cached(10_000, 300)  # asked three times of a state
-def _length_bounded(expr: Expr) -> tuple[int, int, Expr] | None:
-    counted = next((e for e in expr.args if e.kind == REPEAT and e.args[0] is ANY), None)
-    if counted is None or expr.looks:
-        return None
-    return (*counted.args[1:], interned(INTERSECT, *[member for member in expr.args if member is not counted]))
+@cached(10_000, 300)  # asked four times of a state
+def counted(expr: Expr) -> tuple[Expr, Expr]:
+    """Return C{m,n} and the rest, of an intersection with such a member; of another expression ANY* and itself."""
+    part = None
+    if expr.kind == INTERSECT and (len(expr.args) == 2 or not expr.looks):
+        repeats = [part for part in expr.args if part.kind == REPEAT and part.args[1:] != (0, INFINITE)]
+        part = next((part for part in repeats if single(part.args[0]) is not None), None)
+    if part is None:
+        return ANY_TEXT, expr
+    others = [other for other in expr.args if other is not part]
+    return part, others[0] if len(others) == 1 else interned(INTERSECT, *others)
 
 
 def joined(edges: Sequence[tuple[int, int, Target]]) -> tuple[tuple[int, int, Target], ...]:

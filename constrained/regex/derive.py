@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from constrained.caches import cached, charge, forgets
+from constrained.caches import cached, charge
 from constrained.regex.algebra import (
     complement,
     concat,
+    counted,
     intersect,
     joined,
-    length_bounded,
     of_literal_set,
     repeat,
     union,
@@ -50,13 +50,6 @@ _serial = attrgetter("serial")
 _Combine = Callable[..., Expr]
 _SHALLOW = 20  # expressions inside each other, to which recursion goes down
 _PIECE = 150  # bytes of a range and of a piece, estimated
-_MET, _MOST_MET = 300, 10_000  # bytes of what met, estimated; how many are kept
-_meetings: dict[tuple[Expr, ...], Expr] = {}
-
-
-@forgets
-def _forget() -> None:
-    _meetings.clear()
 
 
 def raw_edges(expr: Expr) -> RawEdges:
@@ -128,8 +121,8 @@ def _needs(expr: Expr) -> Sequence[Expr]:
     if kind == REPEAT:
         return expr.args[:1]
     if kind == INTERSECT:
-        bound = length_bounded(expr)
-        return _but(expr) or expr.args if bound is None else bound[2:]
+        bound, rest = counted(expr)
+        return _but(expr) or expr.args if bound is ANY_TEXT or bound.args[0] is not ANY else (rest,)
     return expr.args
 
 
@@ -206,9 +199,9 @@ def _intersect(expr: Expr) -> RawEdges:
 
     250 overlays of three conditions and a bound were 60.
     """
-    bound = length_bounded(expr)
-    if bound is not None:
-        least, most, other = bound
+    bound, other = counted(expr)
+    if bound is not ANY_TEXT and bound.args[0] is ANY:
+        _, least, most = bound.args
         rest = repeat(ANY, max(0, least - 1), None if most == INFINITE else most - 1)
         edges = _of(other)
         spend(len(edges) >> 1)
@@ -218,7 +211,7 @@ def _intersect(expr: Expr) -> RawEdges:
     but = _but(expr)
     if but is not None:
         return less(_of(but[0]), _of(but[1]))
-    return overlay([_of(member) for member in expr.args], _met, all_of=len(expr.args))
+    return overlay([_of(member) for member in expr.args], intersect, all_of=len(expr.args))
 
 
 def _bounded(expr: Expr, bound: Expr) -> Expr:
@@ -228,34 +221,9 @@ def _bounded(expr: Expr, bound: Expr) -> Expr:
     """
     if expr.kind != INTERSECT or expr.looks or bound.kind != REPEAT:
         return intersect(expr, bound)
-    bounded = _meetings.get((expr, bound))
-    if bounded is None:
-        if not _APART.isdisjoint([part.kind for part in expr.args]):
-            return intersect(expr, bound)
-        bounded = interned(INTERSECT, *sorted((*expr.args, bound), key=_serial))
-        _keep((expr, bound), bounded)
-    return bounded
-
-
-def _met(*exprs: Expr) -> Expr:
-    """Return the texts of all the expressions, targets of edges that overlap.
-
-    Three of four targets of a product of conditions have met before.
-    """
-    meeting = _meetings.get(exprs)
-    if meeting is None:
-        meeting = intersect(*exprs)
-        if len(exprs) > 2:
-            _keep(exprs, meeting)
-    else:
-        spend(8 + len(exprs))  # as `intersect`, so that work is what it is, whoever came before
-    return meeting
-
-
-def _keep(exprs: tuple[Expr, ...], met: Expr) -> None:
-    if len(_meetings) < _MOST_MET:
-        charge(_MET)
-        _meetings[exprs] = met
+    if not _APART.isdisjoint([part.kind for part in expr.args]):
+        return intersect(expr, bound)
+    return interned(INTERSECT, *sorted((*expr.args, bound), key=_serial))
 
 
 def _complement(expr: Expr) -> RawEdges:

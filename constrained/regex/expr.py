@@ -79,7 +79,7 @@ class Expr:
     """
 
     __slots__ = (
-        "__weakref__", "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args",
+        "__weakref__", "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args", "barren",
         "edges_stay", "universal", "kind", "long", "looks", "plain", "reach", "serial", "shape", "short", "witness",
     )  # fmt: skip
 
@@ -103,7 +103,9 @@ class Expr:
         # see `algebra._shape`; () where there are no counts
         self.shape: tuple[tuple[Expr, ...], list[int]] | None = None
         self.reach: int | None = None  # see `saturate.reach`
-        self.witness: int | None = None  # the length of some text, where a search has found one; see `liveness`
+        # what searches have found, see `liveness`: the length of some text; (C, m, n): none over C of such lengths
+        self.witness: int | None = None
+        self.barren: tuple[Expr, int, int] | None = None
 
     def edges(self) -> RawEdges:
         """Return (low, high, next): disjoint ranges of code points, sorted; what follows is never empty.

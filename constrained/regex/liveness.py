@@ -8,13 +8,16 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from itertools import count
 from operator import attrgetter, is_
+from typing import TypeAlias
 
 from constrained.caches import cached
 from constrained.errors import LimitExceeded
-from constrained.regex.algebra import intersect, joined, length_bounded, repeat, union
+from constrained.regex.algebra import counted, intersect, joined, repeat, union
 from constrained.regex.charset import ALL_WITNESSES, contains, witnesses_in_text
+from constrained.regex.charset import intersect as intersect_ranges
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (
+    ANY,
     ANY_TEXT,
     CLASS,
     COMPLEMENT,
@@ -44,6 +47,7 @@ _LONGEST_WALK = 200  # states
 _GUESSED = 100  # characters of a text that is guessed
 _PATIENT = 4  # one step of a search in so many goes on from what is nearest to the start
 _STATE = 5  # units for a state that a search meets, beside those for its edges
+_Place: TypeAlias = tuple[Expr, int]  # where a search is, and how many characters it has read
 MADE = "pattern <"  # how a place begins that is an expression, not a pattern as somebody wrote it
 _SEVERAL = 3  # conditions on a text before they are looked at together
 _MANY = 8  # characters of a shortest text before it is guessed, of a minimal length before a loop is looked for
@@ -140,14 +144,18 @@ def is_empty(expr: Expr) -> bool:
         empty = is_empty(expr.args[0]) or is_empty(expr.args[1])
         expr._live = not empty
         return empty
-    bound = length_bounded(expr) if expr.kind == INTERSECT else None
-    if bound is not None and bound[2].witness is not None and bound[0] <= bound[2].witness <= bound[1]:
+    bound, rest = counted(expr)
+    body, least, most = bound.args
+    if _is_barren(rest, body, least, most):
+        expr._live = False
+        return True
+    if body is ANY and rest.witness is not None and least <= rest.witness <= most:
         expr._live = True
         return False
     if expr.kind == INTERSECT and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0):
         expr._live = True
         return False
-    if expr.kind == INTERSECT and (_lacks(expr) or _is_too_short(expr)):
+    if expr.kind == INTERSECT and (_lacks(expr) or _is_too_short(expr, expr.long)):
         expr._live = False
         return True
     endless = _without_least(expr)
@@ -276,16 +284,16 @@ def _least_of_all(texts: frozenset[str]) -> int:
     return sum(map(len, pieces)) - sum(shared)
 
 
-def _is_too_short(expr: Expr) -> bool:
-    """Return True if no text of an intersection is long enough for the texts that its members hold.
+def _is_too_short(expr: Expr, long: int) -> bool:
+    """Return True if no text of an intersection of at most so many characters holds the texts that its members hold.
 
     Fifteen texts to be held within 60 characters are a shortest common superstring, which a search tries all of.
     """
-    if expr.kind != INTERSECT or expr.long == INFINITE or len(expr.args) < _SEVERAL:
+    if expr.kind != INTERSECT or long == INFINITE or len(expr.args) < _SEVERAL:
         return False
     spend(len(expr.args) >> 2)
     held = frozenset(filter(None, map(_held_text, expr.args)))
-    return len(held) >= _SEVERAL and _least_of_all(held) > expr.long
+    return len(held) >= _SEVERAL and _least_of_all(held) > long
 
 
 @cached(4096)
@@ -342,58 +350,79 @@ def _has_loop(expr: Expr) -> bool:
     return True
 
 
+def _is_barren(expr: Expr, body: Expr, least: int, most: int) -> bool:
+    known = expr.barren
+    return known is not None and known[0] is body and known[1] <= least and most <= known[2]
+
+
 def _search(start: Expr) -> bool:
     """Return whether an accepting expression can be reached.
 
     Three of four steps follow the newest state of those that seem nearest to the end, the others what is nearest to
-    the start: a text of a hundred characters was found after 3,300 states, then after 120.
+    the start: a text of a hundred characters was found after 3,300 states, then after 120.  A conjunction with C{m,n}
+    is searched along the states of the rest, with how many characters were read; of m and more the fewest count.
     """
-    parents: dict[Expr, Expr | None] = {start: None}
-    near: list[tuple[int, int, int, Expr]] = [(0, 0, 0, start)]
+    bound, rest = counted(start)
+    body, least, most = bound.args
+    ranges = single(body) or ()
+    parents: dict[_Place, _Place | None] = {(rest, 0): None}
+    fewest = {} if least else {rest: 0}
+    near: list[tuple[int, int, int, Expr]] = [(0, 0, 0, rest)]
     far: list[tuple[int, int, int, Expr]] = []
     for turn in count():
         heap = far if far and (not near or turn % _PATIENT == 0) else near
         if not heap:
             break
         *_, read, expr = heappop(heap)
-        for _, _, target in raw_edges(expr):
-            if target in parents or target._live is False:
+        now = read + 1
+        at_least, at_most = max(0, least - now), most - now if most < INFINITE else INFINITE
+        for low, high, target in raw_edges(expr):
+            before = fewest.get(target, INFINITE) if now >= least else now if (target, now) in parents else INFINITE
+            if before <= now or before < most == INFINITE or target._live is False or target.short > at_most:
                 continue
-            if _is_too_short(target):
-                target._live = False
+            if body is not ANY and not intersect_ranges(ranges, ((low, high),)):
                 continue
-            parents[target] = expr
+            if _is_too_short(target, min(target.long, at_most)):
+                continue
+            if bound is not ANY_TEXT and _is_barren(target, body, at_least, at_most):
+                continue
+            parents[target, now] = expr, read
+            if now >= least:
+                fewest[target] = now
             spend(_STATE)
-            if target._live:
-                _found(target, parents)
+            known = 0 if target.accepts and not at_least else target.witness if body is ANY else None
+            if (target._live and bound is ANY_TEXT) or (known is not None and at_least <= known <= at_most):
+                _found((target, now), known, parents, bound)
                 return True
             # of a conjunction, what all its members ask for, so that each step forward counts
-            hint = sum([member.short for member in target.args]) if target.kind == INTERSECT else target.short
-            heappush(near, (hint, -target.serial, read + 1, target))
-            heappush(far, (read + 1 + hint, target.serial, read + 1, target))
-    for expr in parents:
-        expr._live = False
+            hint = sum([part.short for part in target.args]) if target.kind == INTERSECT else target.short
+            heappush(near, (hint + at_least, -target.serial, now, target))
+            heappush(far, (now + hint + at_least, target.serial, now, target))
+    for expr, read in parents:
+        at_least = max(0, least - read)
+        window = 0 if at_least <= expr.short else at_least, most - read if most < INFINITE else INFINITE
+        if bound is ANY_TEXT:
+            expr._live = False
+        elif not _is_barren(expr, body, *window):
+            expr.barren = body, *window
     return False
 
 
-def _found(live: Expr, parents: dict[Expr, Expr | None]) -> None:
+def _found(live: _Place, known: int | None, parents: dict[_Place, _Place | None], bound: Expr) -> None:
     """Note the states on the way to a live one as such, and how long a text of each is: so the same conditions with
     another bound on the length need no search.
     """
-    at, length = live, 0 if live.accepts else None
-    while True:
-        at._live = True
-        bound = length_bounded(at) if at.kind == INTERSECT else None
-        if bound is not None:
-            known = bound[2].witness
-            if length is None and known is not None and bound[0] <= known <= bound[1]:
-                length = known
-            if length is not None and (known is None or length < known):
-                bound[2].witness = length
-        before = parents[at]
-        if before is None:
-            return
-        at, length = before, None if length is None else length + 1
+    at: _Place | None = live
+    body, least, most = bound.args
+    while at is not None:
+        expr, read = at
+        expr._live = True
+        if known is not None:
+            expr.witness = known if expr.witness is None else min(known, expr.witness)
+            known += 1
+        if body is not ANY:
+            intersect(expr, repeat(body, max(0, least - read), None if most == INFINITE else most - read))._live = True
+        at = parents[at]
 
 
 def is_finite(expr: Expr) -> bool:
