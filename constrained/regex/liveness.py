@@ -5,6 +5,7 @@ Exact: an intersection or complement is explored until an accepting expression t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import count
 from operator import attrgetter, is_
@@ -146,16 +147,14 @@ def is_empty(expr: Expr) -> bool:
         return empty
     bound, rest = counted(expr)
     body, least, most = bound.args
-    if _is_barren(rest, body, least, most):
-        expr._live = False
-        return True
     if body is ANY and rest.witness is not None and least <= rest.witness <= most:
         expr._live = True
         return False
     if expr.kind == INTERSECT and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0):
         expr._live = True
         return False
-    if expr.kind == INTERSECT and (_lacks(expr) or _is_too_short(expr, expr.long)):
+    lacking = expr.kind == INTERSECT and (_lacks(expr) or _is_too_short(expr, expr.long))
+    if lacking or _is_barren(rest, body, least, most):
         expr._live = False
         return True
     endless = _without_least(expr)
@@ -358,9 +357,9 @@ def _is_barren(expr: Expr, body: Expr, least: int, most: int) -> bool:
 def _search(start: Expr) -> bool:
     """Return whether an accepting expression can be reached.
 
-    Three of four steps follow the newest state of those that seem nearest to the end, the others what is nearest to
-    the start: a text of a hundred characters was found after 3,300 states, then after 120.  A conjunction with C{m,n}
-    is searched along the states of the rest, with how many characters were read; of m and more the fewest count.
+    Three of four steps follow the newest state of those that seem nearest to the end, the others what is nearest to the
+    start: a text of 100 characters was found after 3,300 states, then after 120.  What meets C{m,n} is searched along
+    the rest, with how many characters were read; of m and more the fewest count.
     """
     bound, rest = counted(start)
     body, least, most = bound.args
@@ -382,9 +381,8 @@ def _search(start: Expr) -> bool:
                 continue
             if body is not ANY and not intersect_ranges(ranges, ((low, high),)):
                 continue
-            if _is_too_short(target, min(target.long, at_most)):
-                continue
-            if bound is not ANY_TEXT and _is_barren(target, body, at_least, at_most):
+            barren = bound is not ANY_TEXT and _is_barren(target, body, at_least, at_most)
+            if barren or _is_too_short(target, min(target.long, at_most)):
                 continue
             parents[target, now] = expr, read
             if now >= least:
@@ -398,20 +396,24 @@ def _search(start: Expr) -> bool:
             hint = sum([part.short for part in target.args]) if target.kind == INTERSECT else target.short
             heappush(near, (hint + at_least, -target.serial, now, target))
             heappush(far, (now + hint + at_least, target.serial, now, target))
-    for expr, read in parents:
+    _note_fruitless(parents, bound)
+    return False
+
+
+def _note_fruitless(places: Iterable[_Place], bound: Expr) -> None:
+    """Note that no text goes on from where a search has been."""
+    body, least, most = bound.args
+    for expr, read in places:
         at_least = max(0, least - read)
         window = 0 if at_least <= expr.short else at_least, most - read if most < INFINITE else INFINITE
         if bound is ANY_TEXT:
             expr._live = False
         elif not _is_barren(expr, body, *window):
             expr.barren = body, *window
-    return False
 
 
 def _found(live: _Place, known: int | None, parents: dict[_Place, _Place | None], bound: Expr) -> None:
-    """Note the states on the way to a live one as such, and how long a text of each is: so the same conditions with
-    another bound on the length need no search.
-    """
+    """Note the states on the way to a live one as such, and how long a text of each is, for other bounds."""
     at: _Place | None = live
     body, least, most = bound.args
     while at is not None:
