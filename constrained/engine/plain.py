@@ -205,14 +205,6 @@ def _hex(at: TextAt, byte: int) -> TextAt | None:
     return _after(at, value) if clip(at.form.allowed, value, value) else None
 
 
-def _pair_start(at: TextAt, byte: int) -> TextAt | None:
-    return replace(at, place=PAIR_U) if byte == 0x5C else None
-
-
-def _pair_letter(at: TextAt, byte: int) -> TextAt | None:
-    return replace(at, place=HEX) if byte == 0x75 else None
-
-
 def _octal_at(at: TextAt) -> TextAt | None:
     alive = successor(at.language, at.value) is not None or (
         at.left and any(_octal(at, byte) for byte in range(0x30, 0x38))
@@ -234,8 +226,9 @@ def _done(at: TextAt, byte: int) -> TextAt | None:
 
 
 _STEPS: dict[int, Callable[[TextAt, int], TextAt | None]] = {
-    BODY: _body, UTF8: _utf8, ESCAPE: _escape, HEX: _hex, PAIR: _pair_start, PAIR_U: _pair_letter, OCTAL: _octal,
-    DONE: _done,
+    BODY: _body, UTF8: _utf8, ESCAPE: _escape, HEX: _hex, OCTAL: _octal, DONE: _done,
+    PAIR: lambda at, byte: replace(at, place=PAIR_U) if byte == 0x5C else None,
+    PAIR_U: lambda at, byte: replace(at, place=HEX) if byte == 0x75 else None,
 }  # fmt: skip
 
 

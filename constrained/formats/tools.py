@@ -429,7 +429,10 @@ def standard_types(schema: Schema, where: str) -> Schema:
         if key in _MAPS and isinstance(value, dict):
             new: object = _each(value, f"{where}/{key}")
         elif key in _LISTS and isinstance(value, list):
-            new = list(_each(dict(enumerate(value)), f"{where}/{key}").values())
+            new = [
+                standard_types(part, f"{where}/{key}/{at}") if isinstance(part, dict) else part
+                for at, part in enumerate(value)
+            ]
         elif isinstance(value, dict):
             new = standard_types(value, f"{where}/{key}")
         else:

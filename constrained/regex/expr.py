@@ -229,14 +229,6 @@ def _restore_concat(factors: tuple[Expr, ...]) -> Expr:
     return whole
 
 
-def _of_nothing(args: tuple[Any, ...]) -> Facts:
-    return True, False, 0, 0, 0, 0, 0
-
-
-def _of_empty(args: tuple[Any, ...]) -> Facts:
-    return True, True, 0, 0, 0, 0, 0
-
-
 def _of_class(args: tuple[Any, ...]) -> Facts:
     return True, False, 1, 1, witnesses_in(args[0]), 0, 0
 
@@ -318,10 +310,6 @@ def _of_complement(args: tuple[Any, ...]) -> Facts:
     return False, accepts, 0 if accepts else 1, INFINITE, ALL_WITNESSES, room, args[0]._depth + 1
 
 
-def _of_step(args: tuple[Any, ...]) -> Facts:
-    return False, False, 1, INFINITE, ALL_WITNESSES, 0, args[0].depth
-
-
 def _of_lazy(args: tuple[Any, ...]) -> Facts:
     state = args[0]
     uses = 0 if getattr(state, "uses_no_witness", False) else ALL_WITNESSES
@@ -329,8 +317,11 @@ def _of_lazy(args: tuple[Any, ...]) -> Facts:
 
 
 _FACTS: tuple[Callable[[tuple[Any, ...]], Facts], ...] = (
-    _of_nothing, _of_empty, _of_class, _of_literal, _of_set, _of_concat, _of_repeat, _of_union, _of_intersection,
-    _of_complement, _of_step, _of_lazy,
+    lambda args: (True, False, 0, 0, 0, 0, 0),  # nothing
+    lambda args: (True, True, 0, 0, 0, 0, 0),  # the empty text
+    _of_class, _of_literal, _of_set, _of_concat, _of_repeat, _of_union, _of_intersection, _of_complement,
+    lambda args: (False, False, 1, INFINITE, ALL_WITNESSES, 0, args[0].depth),  # a step
+    _of_lazy,
 )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ no second member may hold).  What was removed is listed, and left to a check aft
 
 Heavy parts: values that look like much work to read, by their normal form (patterns that multiply, conditions, long
 numbers), which `compile` therefore tries: all but the first `_MOST_HEAVY`.
-Refused: an estimate from the keywords (how many alternatives combinations have), which was 380 lines and no quicker.
 Tested by tests/test_fuzz_schemas.py.
 """
 

@@ -238,10 +238,6 @@ _ATEXT = "A-Za-z0-9!#$%&'*+/=?^_`{|}~-"
 _BEYOND = r"\x80-\U0010ffff"
 
 
-def _email() -> Expr:
-    return _mailbox(f"[{_ATEXT}]", r"[ !#-\[\]-~]", "[ -~]", _LET_DIG)
-
-
 def _idn_hostname() -> Expr:
     from constrained.schema.strings.idn import idn_hostname  # reads a table
 
@@ -365,7 +361,7 @@ _FORMATS: dict[str, Callable[[], Expr]] = {
     "time": _time,
     "date-time": lambda: concat(_date(), parse_python("[tT]"), _time()),
     "duration": _duration,
-    "email": _email,
+    "email": lambda: _mailbox(f"[{_ATEXT}]", r"[ !#-\[\]-~]", "[ -~]", _LET_DIG),
     "idn-email": _idn_email,
     "hostname": _hostname,
     "ipv4": _ipv4,
