@@ -134,6 +134,7 @@ NAMING = {
         "schema.reading.keywords", "schema.normal.plans", "schema.normal.objects",
         "python_types", "formats.tools",  # write it
         "schema.conflict", "export.describe", "formats.payload.judge",  # messages
+        "schema.limits",  # which keyword is taken out before another
         "serve.playground",  # shows examples
         "schema._content", "formats.binding.calls", "rendering.arguments", "export.declarations",  # of schemas nobody has read
     },

@@ -21,7 +21,7 @@ COMPILED = sorted(path for kind in ("pyx", "pxd") for path in ROOT.rglob(f"*.{ki
 
 # From the bottom up.  A module imports from its own line and the lines above it, never from a line below.
 LAYERS = (
-    ("errors", "records", "tables"),
+    ("errors", "tables"),
     ("work", "caches", "interning"),
     ("machine",),
     ("regex", "python_types"),
@@ -35,7 +35,7 @@ LAYERS = (
     ("serve",),
     ("cli",),
 )
-CORE = ("errors", "records", "tables", "work", "caches", "interning", "machine", "regex", "grammar", "schema", "engine")
+CORE = ("errors", "tables", "work", "caches", "interning", "machine", "regex", "grammar", "schema", "engine")
 CORE_MAY_IMPORT = {"numpy", "referencing", "jsonschema_specifications", "constrained"} | set(
     sys.stdlib_module_names
 )
@@ -259,7 +259,7 @@ def test_the_first_mask_of_a_format_waits_for_nothing_that_it_does_not_need():
     names = "{name: 256 + at for at, name in enumerate(chat.definition.tokens)}"
     vocabulary = f"constrained.Vocabulary([bytes([byte]) for byte in range(256)], {names}, [256])"
     loaded = _loaded_after(f"import constrained; {made}; constrained.compile(grammar, {vocabulary}).matcher().accepts(60)")
-    assert not loaded & {"inspect", "dataclasses", "jsonschema", "referencing", "lark", "html", "difflib"}
+    assert not loaded & {"jsonschema", "referencing", "lark", "html", "difflib"}
 
 
 def test_the_build_lists_every_package():

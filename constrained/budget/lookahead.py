@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,6 @@ from constrained.engine.spelling import SCALARS, Spelling, clip, decode, near
 from constrained.engine.tokens.trie import BITS, INSIDE, LEADS
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.machine import Dispatch, Language, LiteralSet, State, Text
-from constrained.records import dataclass, replace
 from constrained.regex import ANY_TEXT, Expr, repeat
 from constrained.regex.markers import Guarded
 from constrained.work import sorted_in_turns, spend

@@ -14,6 +14,7 @@ values listed by hand and searches that begin anew each time.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import chain, count, islice
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -33,7 +34,6 @@ from constrained.machine import (
     State,
     Text,
 )
-from constrained.records import dataclass, field
 from constrained.regex.markers import ESCAPED, Guarded
 from constrained.work import let_go, place, spend, spend_nearby
 

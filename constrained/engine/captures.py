@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from html import escape
 from itertools import count, islice
@@ -31,7 +32,6 @@ from constrained.engine.tokens.vocabulary import checked_token, token_name
 from constrained.errors import ConstrainedError, Rejected, UnknownRule, shown
 from constrained.grammar import Embedded, Literal, Pattern, Ref, Special, Symbol
 from constrained.machine import Language
-from constrained.records import dataclass
 from constrained.work import metered, spend, working_on
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,6 @@ from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
 from constrained.once import once
-from constrained.records import dataclass, fields
 from constrained.tables import table
 from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
 
@@ -327,8 +327,7 @@ class CompiledGrammar:
         return self  # frozen
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = [getattr(self.options, name) for name in fields(self.options)]
-        return _unpickled, (type(self), self.grammar, self.vocabulary, *options)
+        return _unpickled, (type(self), self.grammar, self.vocabulary, *astuple(self.options))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.grammar!r} over {self.vocabulary!r}>"

@@ -25,6 +25,7 @@ Sources: Earley sets and LR item closures in pushdown form, folklore; Tomita 198
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, TypeVar
@@ -38,7 +39,6 @@ from constrained.engine.tokens.bitmask import fits, misfit, number
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, Language, LiteralSet, MarkerSafe, Quoting, State, Text
-from constrained.records import dataclass, replace
 from constrained.regex.markers import ESCAPED, Guarded
 from constrained.work import Budget, begin, spend, thread
 

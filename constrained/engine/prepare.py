@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Hashable, Iterator, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,7 +25,6 @@ from constrained.engine.plain import PlainKernel
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
 from constrained.grammar import Grammar
 from constrained.grammar.ir import Embedded, Pattern, Rule, Symbol
-from constrained.records import replace
 from constrained.work import NO_LIMIT, Budget, Preempted, begin, metered, thread
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import ast
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -23,7 +24,6 @@ import numpy as np
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet, MarkerSafe, Quoting
-from constrained.records import dataclass, replace
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, markers_of, may_use
 from constrained.regex.expr import keep
 from constrained.regex.markers import Guarded

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -22,7 +23,6 @@ from constrained.export.declarations import LANGUAGES
 from constrained.formats.message import RESULTS
 from constrained.formats.payload import ELEMENTS
 from constrained.once import once
-from constrained.records import dataclass, field, fields, needed
 from constrained.schema.surfaces.tags import KINDS
 
 # -- the definition ----------------------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ def _kind(hint: Any) -> _Kind:
     """Return what a value of a type is in a file."""
     if get_origin(hint) is Literal:
         return _Kind(f"one of: {', '.join(get_args(hint))}", lambda value: value in get_args(hint))
-    if fields(hint):
+    if is_dataclass(hint):
         return _Kind("a table", _is_table)
     return _KINDS.get(hint) or _Kind("a table of tables", lambda value: _mapped(value, _is_table))
 
@@ -393,6 +393,11 @@ def hints_of(table: type, *, names: bool = False) -> dict[str, Any]:
     """Return the types of a table's values by their keys; names: with what their texts name."""
     hints = get_type_hints(table, include_extras=names)
     return {key: get_args(hint)[0] if type(None) in get_args(hint) else hint for key, hint in hints.items()}
+
+
+def _needed(table: Any) -> tuple[str, ...]:
+    """Return the keys that a table must have."""
+    return tuple([key.name for key in fields(table) if key.default is MISSING and key.default_factory is MISSING])
 
 
 def _place(where: str, key: str) -> str:
@@ -427,16 +432,16 @@ def _read_keys(
 def _read_value(value: Any, hint: Any, file: str, where: str) -> Any:
     if hint is Option:
         return _read_option(value, file, where)
-    if fields(hint):
+    if is_dataclass(hint):
         kind: Any = hint
-        made = kind(**_read_keys(value, hints_of(kind), file, where, needed(kind)))
+        made = kind(**_read_keys(value, hints_of(kind), file, where, _needed(kind)))
         fault: Fault | None = made.fault() if hasattr(made, "fault") else None
         if fault is not None:
             raise refused(file, _place(where, fault[0]), *fault[1:])
         return made
     if hint in _KINDS or get_origin(hint) is Literal:
         return _kind(hint).made(value)
-    (inner,) = [kind for kind in get_args(hint) if fields(kind)]
+    (inner,) = [kind for kind in get_args(hint) if is_dataclass(kind)]
     read = {name: _read_value(entry, inner, file, f"{where}.{name}") for name, entry in value.items()}
     return tuple(read.values()) if get_origin(hint) is tuple else read
 

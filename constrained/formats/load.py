@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from os import PathLike, fspath
 from pathlib import Path
@@ -24,7 +25,6 @@ from constrained.formats.pairs import known, nearest, read_pair, respelled, ship
 from constrained.grammar import Grammar
 from constrained.grammar.lark import shipped_folder
 from constrained.python_types import is_python_type, schema_of
-from constrained.records import dataclass, field, replace
 from constrained.schema.by_content import Recent, content, values_of
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from constrained.records import dataclass, field
 from constrained.tables import table
 
 RESULTS = ("tool", "observation", "ipython", "environment")  # what formats call those who answer calls

@@ -22,6 +22,7 @@ import re
 import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -41,7 +42,6 @@ from constrained.formats.binding.rules import (
 from constrained.formats.definition import ENTRY, Definition, hints_of, read_definition, refused
 from constrained.grammar import Grammar, Literal, Rule, Symbol
 from constrained.grammar.lark import shipped_folder
-from constrained.records import fields, replace
 
 
 @lru_cache(maxsize=1)
@@ -261,7 +261,7 @@ def named_in(value: Any, hint: Any = Definition, key: str = "") -> Iterator[tupl
     origin, inner = get_origin(hint), get_args(hint)
     if value is not None and origin is Annotated:
         yield key, value, hint.__metadata__
-    elif fields(value):
+    elif is_dataclass(value):
         table: Any = type(value)
         for name, kind in hints_of(table, names=True).items():
             path = key if name == "values" else f"{key}.{name}".strip(".")  # values stand beside the other keys

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from constrained.errors import Rejected, VocabularyError
@@ -30,7 +31,6 @@ from constrained.formats.read.assemble import Assembler, ReadCall, Sliced
 from constrained.formats.read.inputs import Incoming, Piece
 from constrained.formats.read.reading import BEGUN_AGAIN, call_of, judged_call, name_written
 from constrained.formats.read.simulation import Simulation, marks_of
-from constrained.records import dataclass
 from constrained.work import MAX_WORK, metered, spend
 
 if TYPE_CHECKING:

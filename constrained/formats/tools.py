@@ -29,11 +29,11 @@ import importlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Optional, Union
 
 from constrained.errors import LimitExceeded, SchemaError, shown
 from constrained.python_types import is_python_type, schema_of, schema_of_callable
-from constrained.records import dataclass, field
 from constrained.schema.normal.quick import surely_compilable
 from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.reading.notes import Note, report

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -30,7 +31,6 @@ from constrained.grammar.ir import (
     texts_of,
 )
 from constrained.machine import Quoting, State, Text
-from constrained.records import dataclass, replace
 from constrained.work import metered, place, spend, working_on
 
 MOST_REPEATS = 10_000

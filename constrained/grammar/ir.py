@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
@@ -27,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from constrained.errors import GrammarError, shown
 from constrained.machine import State, Widened
 from constrained.once import once
-from constrained.records import dataclass, field, replace
 from constrained.regex import Expr
 from constrained.regex.facts import LARGE_PATTERN, size
 from constrained.tables import table

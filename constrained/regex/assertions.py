@@ -17,10 +17,10 @@ context.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from constrained.errors import LimitExceeded
-from constrained.records import dataclass, field
 from constrained.regex.algebra import complement, concat, intersect, joined, repeat, union
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (

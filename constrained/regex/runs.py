@@ -38,9 +38,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from constrained.records import dataclass, field
 from constrained.regex.algebra import complement, concat, intersect, literal, literals, repeat, union
 from constrained.regex.assertions import PatternTree, PlainPart
 from constrained.regex.expr import (

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json as json_module
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,7 +19,6 @@ from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.once import once
 from constrained.python_types import is_python_type, schema_of, schema_of_callable
-from constrained.records import dataclass
 from constrained.schema.by_content import Recent, content_of, values_of
 from constrained.schema.conflict import conflict
 from constrained.schema.limits import survey, widen

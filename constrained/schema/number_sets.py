@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
@@ -24,7 +25,6 @@ from typing import TypeAlias
 
 from constrained.caches import cached
 from constrained.errors import LimitExceeded
-from constrained.records import replace
 from constrained.schema.values import NumberRange
 from constrained.work import spend, spend_nearby
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import lcm
@@ -39,7 +40,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
-from constrained.records import dataclass
 from constrained.schema.number_sets import BOUNDLESS, common, contains, decimal_text, whole_number
 from constrained.schema.values import NumberRange
 from constrained.work import spend_nearby

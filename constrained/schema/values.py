@@ -12,17 +12,17 @@ shapes each time, while a machine keeps track of a clause with one bit.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from constrained.records import dataclass
 from constrained.regex import NEVER, Expr
 
 if TYPE_CHECKING:
     from constrained.schema.reading.document import Node
 
 
-@dataclass(slots=True, eq=False, repr=False)  # a frozen one takes twice as long to make
+@dataclass(slots=True, eq=False, repr=False)  # a frozen one takes three times as long to make
 class SignedNode:
     """A subschema, which is its own node, or its negation; never changed.  Interned, so that equality is identity."""
 

@@ -29,6 +29,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,6 @@ import numpy as np
 
 from constrained.engine.tokens.trie import MOST_BYTES, cut
 from constrained.errors import VocabularyError, said_by, shown
-from constrained.records import dataclass, field, replace
 
 # ======================================================================================================================
 # tokenizer.json (Hugging Face `tokenizers`) → a table of token bytes.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.errors import VocabularyError
-from constrained.records import dataclass, fields
 
 # ======================================================================================================================
 # Classes of bytes, and which of them lie below each node of a trie: what a walk may skip.
@@ -295,7 +295,7 @@ class Layout:
     def arrays(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         """Yield each array with its name, the trie's among them."""
         for part in (self, self.trie):
-            yield from ((name, getattr(part, name)) for name in fields(part) if name != "trie")
+            yield from ((field.name, getattr(part, field.name)) for field in fields(part) if field.name != "trie")
 
     def fingerprint(self, special: Mapping[str, int], stop: Sequence[int], dummy_prefix: bool) -> str:
         """Return SHA-256 of the texts and what else a vocabulary consists of, in hexadecimal digits; the same in every
@@ -365,8 +365,8 @@ def _put_together(arrays: Mapping[str, npt.NDArray[Any]]) -> Layout:
     """Return the layout of arrays, which nobody may write to from now on."""
     for array in arrays.values():
         array.flags.writeable = False
-    own = {name: arrays[name] for name in fields(Layout) if name != "trie"}
-    return Layout(trie=TokenTrie(**{name: arrays[name] for name in fields(TokenTrie)}), **own)
+    own = {field.name: arrays[field.name] for field in fields(Layout) if field.name != "trie"}
+    return Layout(trie=TokenTrie(**{field.name: arrays[field.name] for field in fields(TokenTrie)}), **own)
 
 
 def plain(starts: Ints, data: Octets) -> Layout:
@@ -380,7 +380,7 @@ def plain(starts: Ints, data: Octets) -> Layout:
     counts = np.cumsum(np.bincount(characters, minlength=longest + 1)).astype(np.int32)
     parts = {"starts": starts, "data": data, "characters": characters, "with_at_most": counts,
              "fewest_first": trie.ids[np.argsort(characters, kind="stable")]}  # fmt: skip
-    return _put_together(parts | {name: getattr(trie, name) for name in fields(trie)})
+    return _put_together(parts | {field.name: getattr(trie, field.name) for field in fields(trie)})
 
 
 @lru_cache(maxsize=1)

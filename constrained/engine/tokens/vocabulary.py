@@ -20,6 +20,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +34,6 @@ from constrained.engine.memory.registry import Kernels
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.trie import COUNTS, Layout, TokenTrie, shapes
 from constrained.errors import ConstrainedError, Rejected, VocabularyError, said_by, shown
-from constrained.records import dataclass
 from constrained.work import spend
 
 # -- checks of arguments ----------------------------------------------------------------------------------------------

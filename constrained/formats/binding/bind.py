@@ -21,6 +21,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from json.encoder import encode_basestring
@@ -50,7 +51,6 @@ from constrained.formats.definition import ENTRY, Change, Definition, Member, Pa
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
 from constrained.grammar.ir import Leading
 from constrained.machine import Language
-from constrained.records import dataclass, replace
 from constrained.schema.by_content import Recent, content
 from constrained.schema.embedding import EmbeddedSchema, SchemaOptions, embed
 from constrained.schema.reading.notes import Note

@@ -42,6 +42,7 @@ import hashlib
 import keyword
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -66,7 +67,6 @@ from constrained.machine import (
     Widened,
 )
 from constrained.once import once
-from constrained.records import dataclass, replace
 from constrained.regex import complement, intersect, is_empty, matches, parse_python
 from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.by_content import content

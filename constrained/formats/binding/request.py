@@ -17,13 +17,13 @@ Tested in tests/test_choices.py, a row for each.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError, SchemaError, shown
 from constrained.formats.definition import Definition
 from constrained.formats.tools import Tool, read_tools
-from constrained.records import dataclass
 
 # -- the request -------------------------------------------------------------------------------------------------------
 

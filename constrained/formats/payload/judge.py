@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -27,7 +28,6 @@ from constrained.errors import ConstrainedError, LimitExceeded, SchemaError, Uns
 from constrained.formats.tools import Tool
 from constrained.grammar import Embedded, Grammar, Rule
 from constrained.once import once
-from constrained.records import dataclass
 from constrained.regex import matches, parse_ecma
 from constrained.schema import embed
 from constrained.schema.by_content import Recent, content

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,7 +34,6 @@ from constrained.formats.payload.json_text import JsonReader
 from constrained.formats.payload.judge import Allowed, allowed_by
 from constrained.formats.payload.python_text import KeywordsReader
 from constrained.formats.payload.value_reader import Fault
-from constrained.records import dataclass, field
 from constrained.schema.surfaces.tags import CONTAINERS
 from constrained.work import spend
 

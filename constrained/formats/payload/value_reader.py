@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any, NamedTuple
 
-from constrained.records import dataclass
 from constrained.work import spend
 
 # -- values ------------------------------------------------------------------------------------------------------------

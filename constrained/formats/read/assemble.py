@@ -8,6 +8,7 @@ message, a call opens at ``tool_call`` and at the rules of ``[builtins]``, and t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from constrained.formats.definition import LOOSE, PAIR_TEXTS
@@ -16,7 +17,6 @@ from constrained.formats.payload import ELEMENTS
 from constrained.formats.payload.tagged import CROSSED, json_of
 from constrained.formats.read.question import NATIVES, Question
 from constrained.formats.read.simulation import TOKEN, Marked
-from constrained.records import dataclass, field
 
 
 class Sliced(Protocol):

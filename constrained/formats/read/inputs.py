@@ -10,12 +10,12 @@ import codecs
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import Rejected
 from constrained.formats.definition import Definition
-from constrained.records import dataclass
 
 Piece = tuple[str, bool]  # (text or name, whether it is a special token)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -26,7 +27,6 @@ from constrained.errors import GrammarError
 from constrained.formats.payload.value_reader import Native
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.machine import Language
-from constrained.records import dataclass
 from constrained.work import spend
 
 # -- patterns ----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ change what can be read, so that a call of it is an error about tools and not an
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,7 +22,6 @@ from constrained.formats.payload.value_reader import Native
 from constrained.formats.read.network import Network, build
 from constrained.formats.tools import Tool
 from constrained.grammar import Grammar, Ref
-from constrained.records import dataclass
 
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}

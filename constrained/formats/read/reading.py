@@ -24,6 +24,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,6 @@ from constrained.formats.read.rejections import Wrong, diagnosed, rejected
 from constrained.formats.read.simulation import Simulation, Trail, marks_of
 from constrained.formats.tools import Tool, read_tools
 from constrained.grammar import Grammar, Ref, Rule
-from constrained.records import dataclass, field, replace
 from constrained.schema.by_content import content
 from constrained.work import MAX_WORK, metered, spend, working_on
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from constrained.errors import Rejected
@@ -26,7 +27,6 @@ from constrained.formats.read.inputs import Turn
 from constrained.formats.read.network import Network, NodeKind
 from constrained.formats.read.question import BROKEN, Question
 from constrained.formats.read.simulation import Failure, Marked, Simulation, Thread, Trail, marks_of
-from constrained.records import dataclass, replace
 
 _LINE = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}

@@ -44,13 +44,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.formats.payload.value_reader import Ahead, Fault, Outcomes, ValueReader
 from constrained.formats.read.inputs import Piece
 from constrained.formats.read.network import Mark, Network, NetworkNode, NodeKind, Ranges, has, without
-from constrained.records import dataclass
 from constrained.work import spend
 
 # -- trails ------------------------------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -87,7 +88,6 @@ from constrained.grammar.lark.small_alphabet import (
     free_row,
 )
 from constrained.machine import Outline
-from constrained.records import dataclass, field, replace
 from constrained.regex import ANY_TEXT, NEVER, Expr, concat, intersect, is_empty, literal, parse_python
 from constrained.regex.algebra import joined, lazy
 from constrained.regex.assertions import PlainPart, build, has_ahead, may_look_left, seq

@@ -40,11 +40,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
-from constrained.records import dataclass
 from constrained.regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty, parse_python, repeat
 from constrained.regex.assertions import EMPTY, LookAhead, PatternTree, PlainPart, alt, build, has_behind, loop, seq
 from constrained.regex.derive import raw_edges

@@ -30,6 +30,7 @@ import re
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -44,7 +45,6 @@ from constrained.grammar.lark import shipped_folder
 from constrained.grammar.lark.lookahead import Demanding, ignored, resolved, terminal
 from constrained.grammar.lark.source import Defined, Given, Scope, Sources, Specials, load, undefined
 from constrained.grammar.lark.syntax import LarkText, Lexeme, Node
-from constrained.records import replace
 from constrained.regex import NEVER, is_empty
 from constrained.regex.python import widths
 from constrained.work import metered, spend, working_on

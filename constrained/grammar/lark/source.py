@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.util import find_spec
@@ -24,7 +25,6 @@ from typing import TypeAlias
 from constrained.errors import GrammarError, LimitExceeded, said_by, shown
 from constrained.grammar.ir import Literal, Special
 from constrained.grammar.lark.syntax import LarkText, Lexeme, Node, Statement
-from constrained.records import dataclass, field
 
 MAX_FILES = 100  # that one grammar imports, each time it does
 _LIBRARY = frozenset({"common.lark", "lark.lark", "python.lark", "unicode.lark"})

@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.lark import MAX_LENGTH
-from constrained.records import dataclass
 from constrained.work import spend
 
 MAX_NESTING = 100  # brackets inside brackets

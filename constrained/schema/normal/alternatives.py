@@ -19,6 +19,7 @@ contributing subschema whether it holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
 from operator import attrgetter
@@ -26,7 +27,6 @@ from threading import local
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import LimitExceeded, UnsupportedSchema
-from constrained.records import dataclass, replace
 from constrained.schema.normal import arrays, objects
 from constrained.schema.normal.arrays import ArraySketch
 from constrained.schema.normal.objects import (

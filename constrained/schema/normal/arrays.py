@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from constrained.errors import UnsupportedSchema
-from constrained.records import dataclass, replace
 from constrained.schema.reading.document import NOTHING, Node, both, denials, rank
 from constrained.schema.values import (
     ALWAYS,

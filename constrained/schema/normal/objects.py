@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from constrained import regex
 from constrained.caches import cached
 from constrained.errors import LimitExceeded, UnsupportedSchema
-from constrained.records import dataclass, field, replace
 from constrained.regex import ANY_TEXT, NEVER, Expr
 from constrained.schema.reading.check import MOST_COUNTED
 from constrained.schema.reading.document import NOTHING, Node, both, denials, keyword_of, located
@@ -45,7 +45,7 @@ from constrained.work import frozen_in_turns, sorted_in_turns, spend
 if TYPE_CHECKING:
     from constrained.schema.reading.document import Node
 
-@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes twice as long to make
+@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes three times as long to make
 class PropertyNames:
     """The keys in `names` or in one of the languages; with `outside`, all other keys."""
 

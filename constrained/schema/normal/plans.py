@@ -8,12 +8,12 @@ subschemas to the same instance (`allOf`, `if`, …) become operations.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from constrained.records import dataclass, field
 from constrained.schema.normal import arrays, objects, scalars
 from constrained.schema.normal.arrays import FULL as FULL_ARRAY
 from constrained.schema.normal.arrays import ArraySketch
@@ -183,7 +183,7 @@ _KEYWORDS: dict[str, tuple[Group, Any]] = {
 NONE: Mapping[int, Conj] = MappingProxyType({})
 
 
-@dataclass(slots=True, eq=False)  # a frozen one takes twice as long to make
+@dataclass(slots=True, eq=False)  # a frozen one takes three times as long to make
 class SortedKeywords:
     """The keywords of one schema, sorted; never changed.  `scalars` are for numbers and strings; each entry is a
     function and the keyword's value.

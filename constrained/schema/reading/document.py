@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import count
 from math import isfinite
@@ -32,7 +33,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from constrained.errors import LimitExceeded, SchemaError, UnsupportedSchema, shown
-from constrained.records import dataclass, field
 from constrained.regex.liveness import MADE
 from constrained.schema.by_content import content
 from constrained.schema.reading.keywords import (

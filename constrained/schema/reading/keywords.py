@@ -22,11 +22,10 @@ Drafts 3 and older are refused.  A schema without ``$schema`` is 2020-12, and ad
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple
-
-from constrained.records import dataclass, field, replace
 
 NUMERIC = (int, float, Decimal)
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")

@@ -18,13 +18,13 @@ Tested in tests/test_string_formats.py against the rules.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from constrained.machine import Outline
-from constrained.records import dataclass
 from constrained.regex import Expr
 from constrained.regex.algebra import lazy
 from constrained.regex.charset import decoded

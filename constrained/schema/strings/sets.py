@@ -8,15 +8,15 @@ exact.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from constrained import regex
 from constrained.caches import cached
-from constrained.records import dataclass, field
 from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
 from constrained.work import frozen_in_turns, spend
 
 
-@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes twice as long to make
+@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes three times as long to make
 class Texts:
     """The texts of `only`, where that is given; else the texts of `language` that are not in `barred`.
 

@@ -18,13 +18,13 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from constrained.caches import cached
 from constrained.errors import SchemaError, shown
 from constrained.machine import END, Bytes, Edges, MarkerSafe, Quoting, State, Text
-from constrained.records import dataclass, replace
 from constrained.regex import (
     ANY,
     EPSILON,

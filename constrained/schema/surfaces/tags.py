@@ -35,12 +35,12 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.machine import END, Bytes, Edges, Quoting, State, Text
-from constrained.records import replace
 from constrained.regex import (
     ANY,
     NEVER,
