@@ -473,7 +473,7 @@ class DemandTable:
         return {**self.__dict__, "_parts": {}, "_edges": {}}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DemandTable) and self.digest == other.digest and self._rests == other._rests
+        return type(other) is type(self) and self.digest == other.digest and self._rests == other._rests
 
     def __hash__(self) -> int:
         return hash(self.digest)
