@@ -5,6 +5,7 @@ Exact: an intersection or complement is explored until an accepting expression t
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import count
@@ -14,8 +15,7 @@ from typing import TypeAlias
 from constrained.caches import cached
 from constrained.errors import LimitExceeded
 from constrained.regex.algebra import counted, intersect, joined, repeat, union
-from constrained.regex.charset import ALL_WITNESSES, contains, witnesses_in_text
-from constrained.regex.charset import intersect as intersect_ranges
+from constrained.regex.charset import ALL_WITNESSES, MAX, contains, witnesses_in_text
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (
     ANY,
@@ -147,14 +147,13 @@ def is_empty(expr: Expr) -> bool:
         return empty
     bound, rest = counted(expr)
     body, least, most = bound.args
-    if body is ANY and rest.witness is not None and least <= rest.witness <= most:
+    known = _length_over(body, rest)
+    meet = expr.kind == INTERSECT
+    held = known is not None and least <= known <= most
+    if held or (meet and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0)):
         expr._live = True
         return False
-    if expr.kind == INTERSECT and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0):
-        expr._live = True
-        return False
-    lacking = expr.kind == INTERSECT and (_lacks(expr) or _is_too_short(expr, expr.long))
-    if lacking or _is_barren(rest, body, least, most):
+    if _is_barren(rest, body, least, most) or (meet and (_lacks(expr) or _is_too_short(expr, expr.long))):
         expr._live = False
         return True
     endless = _without_least(expr)
@@ -354,6 +353,11 @@ def _is_barren(expr: Expr, body: Expr, least: int, most: int) -> bool:
     return known is not None and known[0] is body and known[1] <= least and most <= known[2]
 
 
+def _length_over(body: Expr, expr: Expr) -> int | None:
+    known = expr.witness
+    return known[1] if known is not None and body in (ANY, known[0]) else None
+
+
 def _search(start: Expr) -> bool:
     """Return whether an accepting expression can be reached.
 
@@ -363,7 +367,7 @@ def _search(start: Expr) -> bool:
     """
     bound, rest = counted(start)
     body, least, most = bound.args
-    ranges = single(body) or ()
+    ranges = (-1, -1), *(single(body) or ())
     parents: dict[_Place, _Place | None] = {(rest, 0): None}
     fewest = {} if least else {rest: 0}
     near: list[tuple[int, int, int, Expr]] = [(0, 0, 0, rest)]
@@ -375,11 +379,13 @@ def _search(start: Expr) -> bool:
         *_, read, expr = heappop(heap)
         now = read + 1
         at_least, at_most = max(0, least - now), most - now if most < INFINITE else INFINITE
-        for low, high, target in raw_edges(expr):
+        edges = raw_edges(expr)
+        spend(len(edges) >> 1)
+        for low, high, target in edges:
             before = fewest.get(target, INFINITE) if now >= least else now if (target, now) in parents else INFINITE
             if before <= now or before < most == INFINITE or target._live is False or target.short > at_most:
                 continue
-            if body is not ANY and not intersect_ranges(ranges, ((low, high),)):
+            if body is not ANY and ranges[bisect(ranges, (high, MAX)) - 1][1] < low:
                 continue
             barren = bound is not ANY_TEXT and _is_barren(target, body, at_least, at_most)
             if barren or _is_too_short(target, min(target.long, at_most)):
@@ -388,9 +394,9 @@ def _search(start: Expr) -> bool:
             if now >= least:
                 fewest[target] = now
             spend(_STATE)
-            known = 0 if target.accepts and not at_least else target.witness if body is ANY else None
+            known = 0 if target.accepts and not at_least else _length_over(body, target)
             if (target._live and bound is ANY_TEXT) or (known is not None and at_least <= known <= at_most):
-                _found((target, now), known, parents, bound)
+                _found((target, now), known, parents, body)
                 return True
             # of a conjunction, what all its members ask for, so that each step forward counts
             hint = sum([part.short for part in target.args]) if target.kind == INTERSECT else target.short
@@ -412,18 +418,16 @@ def _note_fruitless(places: Iterable[_Place], bound: Expr) -> None:
             expr.barren = body, *window
 
 
-def _found(live: _Place, known: int | None, parents: dict[_Place, _Place | None], bound: Expr) -> None:
+def _found(live: _Place, known: int | None, parents: dict[_Place, _Place | None], body: Expr) -> None:
     """Note the states on the way to a live one as such, and how long a text of each is, for other bounds."""
     at: _Place | None = live
-    body, least, most = bound.args
     while at is not None:
-        expr, read = at
+        expr = at[0]
         expr._live = True
         if known is not None:
-            expr.witness = known if expr.witness is None else min(known, expr.witness)
+            shorter = _length_over(body, expr)
+            expr.witness = body, known if shorter is None else min(known, shorter)
             known += 1
-        if body is not ANY:
-            intersect(expr, repeat(body, max(0, least - read), None if most == INFINITE else most - read))._live = True
         at = parents[at]
 
 
