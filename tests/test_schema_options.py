@@ -148,10 +148,16 @@ UNSUPPORTED = [
     ),
     # other keys are those that no pattern names
     (
-        {"properties": {"a": {"anyOf": [{"minProperties": 1}, {"required": ["b"]}], "additionalProperties": False,
-                              "patternProperties": {key: {"minimum": at} for at, key in enumerate("abcdefghij")}}}},
+        {"properties": {"a": {"patternProperties": {key: {"minimum": at} for at, key in enumerate("abcdefghij")},
+                              "additionalProperties": False}}},
         "#/properties/a/patternProperties",
         "#/properties/a/additionalProperties #/properties/a/patternProperties",
+    ),
+    # what is asked whether it was seen goes before what sees it
+    (
+        {"properties": {"a": {"if": {"items": COUNTED}, "then": {"properties": {"b": {}}}, "unevaluatedProperties": False}}},
+        "#/properties/a",
+        "#/properties/a/unevaluatedProperties #/properties/a/if",
     ),
     ({"properties": {"a": {"minLength": 1 << 31}}}, "#/properties/a/minLength", "#/properties/a/minLength"),
 ]

@@ -17,8 +17,7 @@ Tested by tests/test_fuzz_schemas.py.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from constrained.errors import UnsupportedSchema
@@ -52,11 +51,14 @@ _CONDITIONAL = ("if", "then", "else")
 _FORMAT_ALONE = frozenset({"type", "format"})
 _MOST_HEAVY = 8
 _FEW_OBJECTS, _FEW_CONDITIONS, _FEW_RANGES = 40, 4, 2  # shapes of a value, conditions on one of them, sets of numbers
-_HOLDING = applying(*[way for way in Applies if way is not Applies.NOTHING])
+_HOLDING = applying(*[way for way in Applies if way not in (Applies.NOTHING, Applies.BY_REFERENCE)])
+_HOLDING += applying(Applies.BY_REFERENCE)  # behind what refers to them
 _MAPS = frozenset(applying(*Applies, holds=Holds.MAP))
 _UNEVALUATED = named(lambda keyword: keyword.group is KeywordGroup.UNEVALUATED)
 # of which `_UNEVALUATED` ask what they describe
-_SEEN = named(lambda keyword: keyword.describes or keyword.refers) | {"contains", "patternProperties"}
+_SEEN = named(lambda keyword: keyword.describes or keyword.refers or keyword.rest) | {
+    "contains", "patternProperties", "then", "else",
+}  # fmt: skip
 # what can be taken out alone: no keyword that says which items or keys others mean
 _REMOVABLE = named(lambda keyword: keyword.applies is not Applies.INSIDE or keyword.rest) | {"patternProperties"}
 _NOWHERE = LookupError, TypeError, ValueError  # what the pointer of another document raises
@@ -258,7 +260,7 @@ def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widen
             check(schema)
             return schema, tuple(removed)
         except UnsupportedSchema as error:
-            schema = copy.deepcopy(schema)
+            schema = _unshared(schema)
             entry = _remove(schema, error)
             if entry is None:
                 raise
@@ -272,6 +274,14 @@ def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widen
             removed.append(entry._replace(pointer=pointer))
 
 
+def _unshared(value: Any) -> Any:
+    """Return a copy in which nothing stands in two places."""
+    spend(1)
+    if isinstance(value, Mapping):
+        return {key: _unshared(part) for key, part in value.items()}
+    return [_unshared(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
 def _at(schema: Any, pointer: str) -> Any:
     """Return what stands at a pointer.  Raises: one of `_NOWHERE`."""
     start, *steps = pointer.split("/")
@@ -283,7 +293,9 @@ def _at(schema: Any, pointer: str) -> Any:
 
 
 def _remove(schema: Any, error: UnsupportedSchema) -> Widened | None:
-    """Remove in place the keyword to blame, or one that must go before it; None if there is none."""
+    """Remove in place the keyword to blame, or one that must go before it; None if there is none, or each would narrow
+    the whole.
+    """
     place = error.where or "#"
     outside, _, last = place.rpartition("/")
     try:
@@ -295,12 +307,17 @@ def _remove(schema: Any, error: UnsupportedSchema) -> Widened | None:
         return None
     if type(at) is not dict or keyword not in at or keyword not in _REMOVABLE:
         return None
-    for outer, inner in _inside(schema, "#"):
-        for name in inner:
-            if name in _NOT_MONOTONE and _leads(schema, f"{outer}/{name}", place) or (
-                name in _UNEVALUATED and keyword in _SEEN
-            ):
-                return _removed(inner, name, outer, error)
+    inside = _inside(schema, "#")
+    narrowing = [(outer, inner, name) for outer, inner in inside for name in inner if name in _NOT_MONOTONE]
+    leading = [found for found in narrowing if _leads(schema, f"{found[0]}/{found[2]}", place)]
+    place, at, keyword = leading[0] if leading else (place, at, keyword)
+    leading = [found for found in leading if _leads(schema, f"{found[0]}/{found[2]}", place)]
+    place, at, keyword = leading[0] if leading else (place, at, keyword)
+    if keyword in _SEEN:
+        asking = (found for found in narrowing if found[2] in _UNEVALUATED)
+        place, at, keyword = next(asking, (place, at, keyword))
+        if any(_leads(schema, f"{outer}/{name}", place) for outer, _, name in narrowing):
+            return None
     if keyword == "patternProperties" and "additionalProperties" in at:
         keyword = "additionalProperties"
     return _removed(at, keyword, place, error)

@@ -54,6 +54,7 @@ _UNIONS = applying(Applies.AS_BRANCH)
 _PORTION = 200  # units that are spent at once
 _PATTERNS = ("pattern", "patternProperties")
 _REQUIRING = ("dependentRequired", "dependencies")
+_FEW = 7  # patterns of keys, which cut these into 128 parts at most
 _MANY = 100  # keys that require others, arrays and objects that are listed: more are risky, see `Library`
 _LARGE_FORMATS = frozenset({"idn-hostname", "regex"})
 MANY_BITS = 300  # of a number
@@ -278,11 +279,11 @@ def _check_numbers(library: Library, schema: dict[str, Any], keyword: str, value
 
 
 def _check_patterns(keyword: str, value: Any, where: Where) -> bool:
-    """Check patterns, and say whether the machine of one may be large."""
+    """Check patterns, and say whether the machine of one may be large, or many may cut keys into many parts."""
     if keyword == "pattern":
         return _check_pattern(value, (where, keyword))
-    # each of them is checked
-    return True in [_check_pattern(pattern, ((where, keyword), pattern)) for pattern in value]
+    large = [_check_pattern(pattern, ((where, keyword), pattern)) for pattern in value]  # each of them is checked
+    return True in large or len(large) > _FEW
 
 
 def _check_pattern(pattern: str, where: Where) -> bool:
