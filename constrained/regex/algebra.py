@@ -129,7 +129,7 @@ class Lazy(Protocol):
     def long(self) -> int: ...
 
     def edges(self) -> RawEdges:
-        """Return sorted, disjoint ranges below the surrogates and what follows them."""
+        """Return sorted, disjoint ranges, surrogates glued to U+D7FF, and what follows them."""
         ...
 
 

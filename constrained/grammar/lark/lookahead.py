@@ -93,7 +93,7 @@ from constrained.regex.algebra import joined, lazy
 from constrained.regex.assertions import PlainPart, build, has_ahead, may_look_left, seq
 from constrained.regex.charset import Ranges, normal
 from constrained.regex.derive import raw_edges
-from constrained.regex.expr import CLASS, INFINITE, LAZY, LITERAL, SET, STEP
+from constrained.regex.expr import CLASS, INFINITE, LAZY, LITERAL, SET, STEP, RawEdges
 from constrained.regex.python import TreeReader, parsed
 from constrained.regex.runs import closed_run, guarded_run, quoted_run
 from constrained.work import spend, working_on
@@ -434,8 +434,7 @@ class DemandTable:
     """Rows of a terminal under a demand; characters that all rows read alike are one way.
 
     `accepts`: by row; `ways`: by way and row the next row, the language of the rest, or None; `ranges`: (low, high,
-    way), one object for all rows; `digest`: a name, in which languages of rests are not
-    told apart.
+    way), one object for all rows; `digest`: a name, in which languages of rests are not told apart.
     """
 
     def __init__(self, rows: _Rests, alphabet: Alphabet) -> None:
@@ -448,29 +447,15 @@ class DemandTable:
         self._rests = tuple([to for column in number for to in column if isinstance(to, Expr)])
         shown = [["…" if isinstance(to, Expr) else to for to in column] for column in number]
         self.digest = hashlib.sha256(repr((self.accepts, self.ranges, shown)).encode()).hexdigest()[:16]
-        self._parts: dict[int, Expr] = {}
-        self._edges: dict[int, tuple[tuple[int, int, Any], ...]] = {}
 
     def part(self, at: int) -> Expr:
         """Return the language of a row."""
-        if at not in self._parts:
-            self._parts[at] = lazy(PartOfTerminal(self, at))
-        return self._parts[at]
+        return lazy(PartOfTerminal(self, at))
 
     def outline(self, at: int) -> Outline:
         """Return the edges of a row."""
         after = [column[at] for column in self.ways]
         return Outline(self.ranges, tuple([self.part(to) if isinstance(to, int) else to for to in after]))
-
-    def edges(self, at: int) -> tuple[tuple[int, int, Any], ...]:
-        """Return the edges of a row, range by range.  Kept, as ways out ask for them at every byte (`budget`)."""
-        if at not in self._edges:
-            ranges, targets = self.outline(at)
-            self._edges[at] = joined([(low, high, to) for low, high, way in ranges if (to := targets[way]) is not None])
-        return self._edges[at]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_parts": {}, "_edges": {}}
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.digest == other.digest and self._rests == other._rests
@@ -501,8 +486,12 @@ class PartOfTerminal:
     def outline(self) -> Outline:
         return self.table.outline(self.at)
 
-    def edges(self) -> tuple[tuple[int, int, Any], ...]:
-        return self.table.edges(self.at)
+    def edges(self) -> RawEdges:
+        ranges, targets = self.outline()
+        return joined([
+            (low, 0xDFFF if high == 0xD7FF else high, to) for low, high, way in ranges
+            if isinstance(to := targets[way], Expr)
+        ])
 
     def __repr__(self) -> str:
         return f"<row {self.at} of {len(self.table.accepts)}>"
