@@ -190,10 +190,6 @@ def _repeat(expr: Expr) -> RawEdges:
     return _of(body) if rest is EPSILON else _then(_of(body), rest)
 
 
-def _union(expr: Expr) -> RawEdges:
-    return overlay([_of(member) for member in expr.args], union)
-
-
 def _intersect(expr: Expr) -> RawEdges:
     """Of a language of bounded length, the edges without the bound are those of many counts.
 
@@ -244,7 +240,8 @@ def _step(expr: Expr) -> RawEdges:
 
 
 _RULES: tuple[Callable[[Expr], RawEdges], ...] = (
-    _nothing, _nothing, _class, _literal, _set, _concat, _repeat, _union, _intersect, _complement, _step, _step,
+    _nothing, _nothing, _class, _literal, _set, _concat, _repeat,
+    lambda expr: overlay([_of(member) for member in expr.args], union), _intersect, _complement, _step, _step,
 )
 
 

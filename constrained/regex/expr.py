@@ -229,10 +229,6 @@ def _restore_concat(factors: tuple[Expr, ...]) -> Expr:
     return whole
 
 
-def _of_class(args: tuple[Any, ...]) -> Facts:
-    return True, False, 1, 1, witnesses_in(args[0]), 0, 0
-
-
 def _of_literal(args: tuple[Any, ...]) -> Facts:
     size = len(args[0])
     return True, False, size, size, witnesses_in_text(args[0]), 0, 0
@@ -319,7 +315,8 @@ def _of_lazy(args: tuple[Any, ...]) -> Facts:
 _FACTS: tuple[Callable[[tuple[Any, ...]], Facts], ...] = (
     lambda args: (True, False, 0, 0, 0, 0, 0),  # nothing
     lambda args: (True, True, 0, 0, 0, 0, 0),  # the empty text
-    _of_class, _of_literal, _of_set, _of_concat, _of_repeat, _of_union, _of_intersection, _of_complement,
+    lambda args: (True, False, 1, 1, witnesses_in(args[0]), 0, 0),  # a class
+    _of_literal, _of_set, _of_concat, _of_repeat, _of_union, _of_intersection, _of_complement,
     lambda args: (False, False, 1, INFINITE, ALL_WITNESSES, 0, args[0].depth),  # a step
     _of_lazy,
 )  # fmt: skip

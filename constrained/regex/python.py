@@ -284,15 +284,12 @@ def _branch(reader: TreeReader, argument: Any, flags: int) -> PatternTree:
     return alt(PlainPart(literals(words)), *others) if words else alt(*others)
 
 
-def _any(reader: TreeReader, argument: Any, flags: int) -> PatternTree:
-    return PlainPart(of_ranges(charset.EVERYTHING if flags & re.DOTALL else charset.negate(((10, 10),))))
-
-
 _RULES: dict[Any, Callable[[TreeReader, Any, int], PatternTree]] = {
     op.LITERAL: lambda reader, argument, flags: reader.one([(op.LITERAL, argument)], flags),
     op.NOT_LITERAL: lambda reader, argument, flags: reader.one([(op.NEGATE, None), (op.LITERAL, argument)], flags),
     op.IN: lambda reader, argument, flags: reader.one(argument, flags),
-    op.ANY: _any,
+    op.ANY: lambda reader, argument, flags: PlainPart(
+        of_ranges(charset.EVERYTHING if flags & re.DOTALL else charset.negate(((10, 10),)))),
     op.BRANCH: _branch,
     op.SUBPATTERN: _group,
     op.MAX_REPEAT: _repeat,

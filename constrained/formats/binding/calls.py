@@ -421,18 +421,13 @@ def _are_keywords(schema: Mapping[str, Any], options: Mapping[str, Any]) -> bool
 def _are_tags(schema: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
     """Return whether tags can surely hold all members and the listed strings."""
     properties, tags = schema.get("properties", {}), options["tags"]
-    return isinstance(properties, dict) and all(
-        type(name) is str
-        and re.fullmatch(NAME, name)
-        and isinstance(part, dict)
-        and all(type(text) is str and _is_raw(text, tags) for text in part.get("enum", ()))
-        for name, part in properties.items()
+    if not isinstance(properties, dict) or not all(type(n) is str and re.fullmatch(NAME, n) for n in properties):
+        return False
+    return all(isinstance(part, dict) for part in properties.values()) and all(
+        # words are looked at together, once for all tools
+        type(text) is str and (_WORDS.fullmatch(text) and _words_are_raw(tags) or matches(raw_texts(tags), text))
+        for part in properties.values() for text in part.get("enum", ())
     )
-
-
-def _is_raw(text: str, tags: Tags) -> bool:
-    """Return whether a text can stand between tags.  Words are looked at together, once for all tools."""
-    return _WORDS.fullmatch(text) is not None and _words_are_raw(tags) or matches(raw_texts(tags), text)
 
 
 @lru_cache(maxsize=64)

@@ -170,7 +170,8 @@ def _tools_told(
     named, unnamed = set[str](), set[str]()
     for part in definition.tool_prompt:
         before, slot, behind = part.text.partition("{tools}")
-        head, tail = _last_line(before), behind.strip().partition("\n")[0]
+        line = before.rstrip("\n")
+        head, tail = line.rpartition("\n")[2] + before[len(line) :], behind.strip().partition("\n")[0]
         texts = [message.content for message in messages if message.role == part.role and head in message.content]
         texts = [text[text.index(head) + len(head) :] for text in texts]
         lists = [text[: text.find(tail)] if tail and tail in text else text for text in texts]
@@ -181,10 +182,6 @@ def _tools_told(
             said += lists
     listed = [names for names in map(_names, said) if names is not None]
     return frozenset().union(*listed) if listed else None, frozenset(unnamed - named)
-
-
-def _last_line(text: str) -> str:
-    return text.rstrip("\n").rpartition("\n")[2] + text[len(text.rstrip("\n")) :]
 
 
 def _names(text: str) -> frozenset[str] | None:
