@@ -636,11 +636,10 @@ def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
 
 @cached(10_000, 300)  # asked four times of a state
 def counted(expr: Expr) -> tuple[Expr, Expr]:
-    """Return C{m,n} and the rest, of an intersection with such a member; of another expression ANY* and itself."""
+    """Return ANY{m,n} and the rest, of an intersection with such a member; of another expression ANY* and itself."""
     part = None
     if expr.kind == INTERSECT and (len(expr.args) == 2 or not expr.looks):
-        repeats = [part for part in expr.args if part.kind == REPEAT and part.args[1:] != (0, INFINITE)]
-        part = next((part for part in repeats if single(part.args[0]) is not None), None)
+        part = next((part for part in expr.args if part.kind == REPEAT and part.args[0] is ANY), None)
     if part is None:
         return ANY_TEXT, expr
     others = [other for other in expr.args if other is not part]

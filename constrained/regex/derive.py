@@ -122,7 +122,7 @@ def _needs(expr: Expr) -> Sequence[Expr]:
         return expr.args[:1]
     if kind == INTERSECT:
         bound, rest = counted(expr)
-        return _but(expr) or expr.args if bound is ANY_TEXT or bound.args[0] is not ANY else (rest,)
+        return _but(expr) or expr.args if bound is ANY_TEXT else (rest,)
     return expr.args
 
 
@@ -196,7 +196,7 @@ def _intersect(expr: Expr) -> RawEdges:
     250 overlays of three conditions and a bound were 60.
     """
     bound, other = counted(expr)
-    if bound is not ANY_TEXT and bound.args[0] is ANY:
+    if bound is not ANY_TEXT:
         _, least, most = bound.args
         rest = repeat(ANY, max(0, least - 1), None if most == INFINITE else most - 1)
         edges = _of(other)

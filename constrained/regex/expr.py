@@ -103,9 +103,9 @@ class Expr:
         # see `algebra._shape`; () where there are no counts
         self.shape: tuple[tuple[Expr, ...], list[int]] | None = None
         self.reach: int | None = None  # see `saturate.reach`
-        # what searches have found, see `liveness`: (C, n): a text over C has n characters; (C, m, n): none has m to n
-        self.witness: tuple[Expr, int] | None = None
-        self.barren: tuple[Expr, int, int] | None = None
+        # what searches have found, see `liveness`: the length of some text; (m, n): none has m to n characters
+        self.witness: int | None = None
+        self.barren: tuple[int, int] | None = None
 
     def edges(self) -> RawEdges:
         """Return (low, high, next): disjoint ranges of code points, sorted; what follows is never empty.

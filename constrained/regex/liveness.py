@@ -5,7 +5,6 @@ Exact: an intersection or complement is explored until an accepting expression t
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import count
@@ -15,10 +14,9 @@ from typing import TypeAlias
 from constrained.caches import cached
 from constrained.errors import LimitExceeded
 from constrained.regex.algebra import counted, intersect, joined, repeat, union
-from constrained.regex.charset import ALL_WITNESSES, MAX, contains, witnesses_in_text
+from constrained.regex.charset import ALL_WITNESSES, contains, witnesses_in_text
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import (
-    ANY,
     ANY_TEXT,
     CLASS,
     COMPLEMENT,
@@ -146,14 +144,14 @@ def is_empty(expr: Expr) -> bool:
         expr._live = not empty
         return empty
     bound, rest = counted(expr)
-    body, least, most = bound.args
-    known = _length_over(body, rest)
+    _, least, most = bound.args
+    known = rest.witness
     meet = expr.kind == INTERSECT
     held = known is not None and least <= known <= most
     if held or (meet and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0)):
         expr._live = True
         return False
-    if _is_barren(rest, body, least, most) or (meet and (_lacks(expr) or _is_too_short(expr, expr.long))):
+    if _is_barren(rest, least, most) or (meet and (_lacks(expr) or _is_too_short(expr, expr.long))):
         expr._live = False
         return True
     endless = _without_least(expr)
@@ -348,26 +346,19 @@ def _has_loop(expr: Expr) -> bool:
     return True
 
 
-def _is_barren(expr: Expr, body: Expr, least: int, most: int) -> bool:
-    known = expr.barren
-    return known is not None and known[0] is body and known[1] <= least and most <= known[2]
-
-
-def _length_over(body: Expr, expr: Expr) -> int | None:
-    known = expr.witness
-    return known[1] if known is not None and body in (ANY, known[0]) else None
+def _is_barren(expr: Expr, least: int, most: int) -> bool:
+    return expr.barren is not None and expr.barren[0] <= least and most <= expr.barren[1]
 
 
 def _search(start: Expr) -> bool:
     """Return whether an accepting expression can be reached.
 
     Three of four steps follow the newest state of those that seem nearest to the end, the others what is nearest to the
-    start: a text of 100 characters was found after 3,300 states, then after 120.  What meets C{m,n} is searched along
+    start: a text of 100 characters was found after 3,300 states, then after 120.  What meets ANY{m,n} is searched along
     the rest, with how many characters were read; of m and more the fewest count.
     """
     bound, rest = counted(start)
-    body, least, most = bound.args
-    ranges = (-1, -1), *(single(body) or ())
+    _, least, most = bound.args
     parents: dict[_Place, _Place | None] = {(rest, 0): None}
     fewest = {} if least else {rest: 0}
     near: list[tuple[int, int, int, Expr]] = [(0, 0, 0, rest)]
@@ -381,22 +372,20 @@ def _search(start: Expr) -> bool:
         at_least, at_most = max(0, least - now), most - now if most < INFINITE else INFINITE
         edges = raw_edges(expr)
         spend(len(edges) >> 1)
-        for low, high, target in edges:
+        for _, _, target in edges:
             before = fewest.get(target, INFINITE) if now >= least else now if (target, now) in parents else INFINITE
             if before <= now or before < most == INFINITE or target._live is False or target.short > at_most:
                 continue
-            if body is not ANY and ranges[bisect(ranges, (high, MAX)) - 1][1] < low:
-                continue
-            barren = bound is not ANY_TEXT and _is_barren(target, body, at_least, at_most)
+            barren = bound is not ANY_TEXT and _is_barren(target, at_least, at_most)
             if barren or _is_too_short(target, min(target.long, at_most)):
                 continue
             parents[target, now] = expr, read
             if now >= least:
                 fewest[target] = now
             spend(_STATE)
-            known = 0 if target.accepts and not at_least else _length_over(body, target)
+            known = 0 if target.accepts and not at_least else target.witness
             if (target._live and bound is ANY_TEXT) or (known is not None and at_least <= known <= at_most):
-                _found((target, now), known, parents, body)
+                _found((target, now), known, parents)
                 return True
             # of a conjunction, what all its members ask for, so that each step forward counts
             hint = sum([part.short for part in target.args]) if target.kind == INTERSECT else target.short
@@ -408,25 +397,24 @@ def _search(start: Expr) -> bool:
 
 def _note_fruitless(places: Iterable[_Place], bound: Expr) -> None:
     """Note that no text goes on from where a search has been."""
-    body, least, most = bound.args
+    _, least, most = bound.args
     for expr, read in places:
         at_least = max(0, least - read)
         window = 0 if at_least <= expr.short else at_least, most - read if most < INFINITE else INFINITE
         if bound is ANY_TEXT:
             expr._live = False
-        elif not _is_barren(expr, body, *window):
-            expr.barren = body, *window
+        elif not _is_barren(expr, *window):
+            expr.barren = window
 
 
-def _found(live: _Place, known: int | None, parents: dict[_Place, _Place | None], body: Expr) -> None:
+def _found(live: _Place, known: int | None, parents: dict[_Place, _Place | None]) -> None:
     """Note the states on the way to a live one as such, and how long a text of each is, for other bounds."""
     at: _Place | None = live
     while at is not None:
         expr = at[0]
         expr._live = True
         if known is not None:
-            shorter = _length_over(body, expr)
-            expr.witness = body, known if shorter is None else min(known, shorter)
+            expr.witness = known if expr.witness is None else min(known, expr.witness)
             known += 1
         at = parents[at]
 
