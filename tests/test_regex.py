@@ -154,6 +154,17 @@ def test_small_worlds_agree_with_sets_of_texts():
     assert checked > 300_000
 
 
+@pytest.mark.parametrize("pattern", ["^a$", "^.{2}$", "^[ab]b?$", "^(ab)*$", "^.{1,3}$"])
+@pytest.mark.parametrize(("least", "most"), [(0, 3), (2, 2), (1, None)])
+def test_complements_of_repeated_complements(pattern, least, most):
+    """What is left of them behind a character asks for their characters again."""
+    inner = parse_python(pattern)
+    texts = power(frozenset(text for text in WORLD if not re.match(pattern, text)), least, most)
+    left = complement(regex.repeat(complement(inner), least, most))
+    assert {text for text in WORLD if regex.matches(left, text)} == frozenset(WORLD) - texts
+    assert regex.is_empty(left) is (regex.example(left) is None)
+
+
 def test_emptiness_and_finiteness_in_small_worlds():
     for name, language, texts in small_worlds()[::7]:
         shortest = regex.example(language)

@@ -508,6 +508,16 @@ def _meet_counted(members: dict[Expr, None]) -> None:
         members[repeat(of_ranges(ranges), low, None if high == INFINITE else high) if ranges else EPSILON] = None
 
 
+def _characters(expr: Expr) -> charset.Ranges:
+    """Return the characters that are texts of an expression.
+
+    Of a complement without its edges: what they lead to may ask for the same again.
+    """
+    if expr.kind == COMPLEMENT:
+        return charset.negate(_characters(expr.args[0]))
+    return charset.normal((low, high) for low, high, target in RULES["raw edges"](expr) if target.accepts)
+
+
 def _filter(small: Expr, others: list[Expr]) -> Expr:
     """Keep those texts of a small language that all the others hold."""
     if small.kind == NEVER_KIND:
@@ -515,9 +525,7 @@ def _filter(small: Expr, others: list[Expr]) -> Expr:
     if small.kind == CLASS:
         ranges = small.args[0]
         for other in others:
-            ranges = charset.intersect(
-                ranges, charset.normal((low, high) for low, high, target in RULES["raw edges"](other) if target.accepts)
-            )
+            ranges = charset.intersect(ranges, _characters(other))
         return of_ranges(ranges)
     if small.kind == SET:
         source = small.args[0]

@@ -424,8 +424,10 @@ class Members:
         parts, losses = {conj: None}, list[tuple[Conj, str]]()
         left = list(parts)
         for part in left:
+            if part == NOTHING:
+                continue
             typed = any(signed.positive and type(signed.node.schema.get("type")) is str for signed in part)
-            if part == NOTHING or (part != conj and not self._slot.elements and typed):
+            if part != conj and not self._slot.elements and typed:
                 continue
             value = self.value(part)
             losses += [(part, because) for because in self._losses(value, members=part == conj)]
