@@ -294,3 +294,16 @@ def test_what_is_left_of_some_texts_without_others_is_known():
         left = [text for size in range(9) for text in map("".join, itertools.product("ab", repeat=size))
                 if re.fullmatch(one, text) and not re.fullmatch(other, text)]  # fmt: skip
         assert regex.is_empty(intersect(expr, outside)) is (not left)
+
+
+@pytest.mark.parametrize("pattern", [
+    "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$", "^(ab|abc)*$", "^([a-c]{3})*x?$",
+])  # fmt: skip
+def test_a_bound_on_the_length_is_searched_once_for_all_places_in_a_text(pattern):
+    """Each character asks for the rest with one fewer; a search of the whole length for each took 1,300,000 units."""
+    state = intersect(parse_ecma(pattern), repeat(ANY, 1000, 1001))
+    with metered(budget := Budget(100_000)):
+        for _ in range(300):
+            state = next(target for _, _, target in state.edges())
+    assert budget.left > 0
+    assert state.short <= 701 and not regex.is_empty(state)

@@ -80,7 +80,7 @@ class Expr:
 
     __slots__ = (
         "__weakref__", "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args", "barren",
-        "edges_stay", "universal", "kind", "long", "looks", "plain", "reach", "serial", "shape", "short", "witness",
+        "edges_stay", "universal", "kind", "lengths", "long", "looks", "plain", "reach", "serial", "shape", "short",
     )  # fmt: skip
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
@@ -103,8 +103,8 @@ class Expr:
         # see `algebra._shape`; () where there are no counts
         self.shape: tuple[tuple[Expr, ...], list[int]] | None = None
         self.reach: int | None = None  # see `saturate.reach`
-        # what searches have found, see `liveness`: the length of some text; (m, n): none has m to n characters
-        self.witness: int | None = None
+        # what searches have found, see `liveness`: lengths of some texts, sorted; (m, n): none has m to n characters
+        self.lengths: list[int] | None = None
         self.barren: tuple[int, int] | None = None
 
     def edges(self) -> RawEdges:

@@ -5,6 +5,7 @@ Exact: an intersection or complement is explored until an accepting expression t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import count
@@ -145,9 +146,8 @@ def is_empty(expr: Expr) -> bool:
         return empty
     bound, rest = counted(expr)
     _, least, most = bound.args
-    known = rest.witness
     meet = expr.kind == INTERSECT
-    held = known is not None and least <= known <= most
+    held = _length_within(rest, least, most) is not None
     if held or (meet and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0)):
         expr._live = True
         return False
@@ -346,6 +346,15 @@ def _has_loop(expr: Expr) -> bool:
     return True
 
 
+def _length_within(expr: Expr, least: int, most: int) -> int | None:
+    """Return the least length of a text between two that a search has found; all are kept, as a bound on the length
+    asks for another one behind each character.
+    """
+    lengths = expr.lengths or ()
+    known = lengths[at] if (at := bisect_left(lengths, least)) < len(lengths) else INFINITE
+    return known if known <= most and known < INFINITE else None
+
+
 def _is_barren(expr: Expr, least: int, most: int) -> bool:
     return expr.barren is not None and expr.barren[0] <= least and most <= expr.barren[1]
 
@@ -383,8 +392,8 @@ def _search(start: Expr) -> bool:
             if now >= least:
                 fewest[target] = now
             spend(_STATE)
-            known = 0 if target.accepts and not at_least else target.witness
-            if (target._live and bound is ANY_TEXT) or (known is not None and at_least <= known <= at_most):
+            known = 0 if target.accepts and not at_least else _length_within(target, at_least, at_most)
+            if known is not None or (target._live and bound is ANY_TEXT):
                 _found((target, now), known, parents)
                 return True
             # of a conjunction, what all its members ask for, so that each step forward counts
@@ -414,7 +423,10 @@ def _found(live: _Place, known: int | None, parents: dict[_Place, _Place | None]
         expr = at[0]
         expr._live = True
         if known is not None:
-            expr.witness = known if expr.witness is None else min(known, expr.witness)
+            lengths = expr.lengths = expr.lengths or []
+            place = bisect_left(lengths, known)
+            if known not in lengths[place : place + 1]:
+                lengths.insert(place, known)
             known += 1
         at = parents[at]
 
