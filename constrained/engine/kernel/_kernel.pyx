@@ -109,7 +109,7 @@ cdef enum:
 cdef struct Worklist:           # what is still to be added to a buffer
     Ints texts                  # triples text position, stack, trie node: texts that a walk entered; -1: at its start
     Ints names                  # quadruples covering position, text position, stack, node; see `FiniteTexts`
-    Ints states                 # pairs state, trie node: to be walked below the node, or added as a shared part
+    Ints states                 # pairs state, trie node: to be walked below the node
     Ints doubtful               # tokens that are looked at again when all others are there
     Map added                   # (position and stack, node) of the texts below nodes, where these are many
 
@@ -2540,11 +2540,9 @@ cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
 #
 #     state ── walk ──► tokens, and a worklist of the texts it enters
 #     text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
-#     state that others are like ── shared mask ──► tokens, and exits ── walk from the state behind the member ──►
-# tokens
 #
-# Owns: the buffer, the finished masks, `Continuations`, `TextEnds`.  Borrows: automaton
-# and machines, stacks, positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
+# Owns: the buffer, the finished masks, `Continuations`, `TextEnds`.  Borrows: automaton and machines, stacks,
+# positions, `Walk`, `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
 # Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks that
 # differ from one base in the same blocks are one block of memory; between masks the buffer is empty.
 # Plain twin: `plain.PlainKernel.mask`, which walks all tokens.

@@ -12,6 +12,7 @@ the other threads have got there.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -92,7 +93,7 @@ class Tree:
 Step = Callable[[str, int, int], int]
 
 
-class ValueReader:
+class ValueReader(ABC):
     """A reader of one value: steps, each of which reads on from a place of a text and may leave the next to another.
 
     `base`: the place of text[0], to be set before each piece of text; `expected`: what may come next, in words; `done`:
@@ -140,16 +141,17 @@ class ValueReader:
         """The sign that ends the innermost container."""
         return "]" if isinstance(self._tree.containers[-1], list) else "}"
 
+    @abstractmethod
     def _gap(self, text: str, at: int, end: int) -> int:
         """Return where white space ends."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _value(self, text: str, at: int, end: int) -> int:
-        raise NotImplementedError
+        """Begin a value; return where reading goes on."""
 
+    @abstractmethod
     def _next(self) -> None:
         """Expect the next member of the innermost container, behind a comma."""
-        raise NotImplementedError
 
     def _value_or_end(self, text: str, at: int, end: int) -> int:
         at = self._gap(text, at, end)
